@@ -1,0 +1,24 @@
+"""One support ticket, three steps: triage it with the model, refund, reply."""
+
+from uuid import uuid4
+
+from . import conversation, outside
+
+
+def start(ticket, run_id=None):
+    """Handle a ticket from the first step to the last. Returns the state that the run ended in."""
+    run_id = run_id or uuid4().hex
+    print(run_id, flush=True)
+
+    memory = conversation.turns(ticket["conversation"]) if "conversation" in ticket else []
+    triage = outside.triage(ticket["text"], memory)
+
+    refund_id = outside.refund(triage["order_id"], triage["amount_cents"])
+
+    text = f"{triage['draft_text']}\n\nYour refund: {refund_id}"
+    outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
+
+    if "conversation" in ticket:
+        conversation.remember(ticket["conversation"], "user", ticket["text"])
+        conversation.remember(ticket["conversation"], "assistant", text)
+    return "done"
