@@ -1,0 +1,63 @@
+"""Lab 01, write the plan down: a run leaves a record that another process can read, at any moment."""
+
+import pytest
+
+from labs.harness.judge import consistent, handled_once, refused, results_of
+from labs.harness.kills.boundary import held_at, killed_at
+
+
+def test_a_printed_run_is_known_before_its_first_step(program, ticket):
+    ticket["priority"] = "high"
+    run, _ = held_at(program, "model", "before", lambda: program.start(ticket))
+    record = program.status(run.line())
+
+    consistent(record, run.line())
+    assert record["step"] == "triage", f"the run is on its first step, triage; the record says {record['step']!r}"
+    assert record["state"] == "running", f"the run is `running`, the record says {record['state']!r}"
+    assert record.get("task") == ticket, "`task` should be the ticket as it came, unknown keys included"
+
+
+@pytest.mark.parametrize("kind, step, finished", [("refund", "refund", ["triage"]), ("mail", "reply", ["triage", "refund"])],
+                         ids=["refund", "reply"])
+def test_a_killed_run_shows_its_step_and_the_finished_results(program, outside, ticket, kind, step, finished):
+    run, _ = killed_at(program, kind, "before", lambda: program.start(ticket))
+    record = program.status(run.line())
+
+    consistent(record, run.line())
+    assert record["step"] == step, f"it was killed in step {step}, the record says {record['step']!r}"
+    results = results_of(record)
+    assert list(results) == finished, f"finished are {' and '.join(finished)}, the record has {' and '.join(results) or 'none'}"
+    read = outside.readings()[-1]
+    for name, value in read.items():
+        assert results["triage"][name] == value, f"results.triage.{name} should be what the model said, {value!r}"
+
+
+def test_a_finished_run_is_done_with_three_results(program, ticket):
+    run = program.start(ticket).wait()
+    assert run.code == 0, f"{run} {run.end}; a run that is done ends with exit code 0"
+    handled_once(program, run.line(), ticket)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"ticket_id": "T-1", "customer": "ana@example.com"}',
+                                     b'{"ticket_id": 1, "customer": "ana@example.com", "text": "Order A-1, $1.00"}'],
+                         ids=["empty", "no-json", "no-object", "no-text", "id-is-no-string"])
+def test_a_bad_ticket_is_refused(program, outside, content):
+    refused(program.ask("start", ticket=content))
+    assert not outside.requests, "a bad ticket was sent to the outside"
+
+
+def test_an_unknown_run_is_refused(program, outside, ticket):
+    program.start(ticket).wait()
+    sent = len(outside.requests)
+    for verb in ("status", "resume"):
+        refused(program.ask(verb, "no-such-run"))
+    assert len(outside.requests) == sent, "an unknown run made requests to the outside"
+
+
+def test_runs_lists_every_run_oldest_first(program, ticket):
+    done = program.start(ticket).wait().line()
+    running = killed_at(program, "refund", "before", lambda: program.start(ticket))[0].line()
+
+    for state, expected in [(None, [done, running]), ("done", [done]), ("running", [running]), ("failed", [])]:
+        listed = [record.get("id") for record in program.runs(state)]
+        assert listed == expected, f"`runs{f' --state {state}' if state else ''}` should list {expected}, it lists {listed}"

@@ -1,0 +1,206 @@
+"""The fixtures that every suite shares, and how a failed check is told."""
+
+import itertools
+import json
+import os
+import re
+
+import pytest
+
+from labs.harness import manifest, processes, story
+from labs.harness.evidence import Evidence
+from labs.harness.outside import Outside
+from labs.harness.program import Program
+from labs.harness.scratch import scratch
+from labs.harness.staging import KIT, NoProgram, stage
+from labs.harness.sweep import sweep
+from labs.harness.tickets import make_ticket
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("labs")
+    group.addoption("--program", metavar="DIR", help="what is tested: a folder with a __main__.py, one that holds starter/, "
+                    "or solutions/NN (default: starter)")
+    group.addoption("--command", metavar="LINE", help="the command line that starts the program in a copy of DIR, "
+                    "where it is not `python -m starter`")
+    group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
+    group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
+
+
+class Session:
+    """What all checks of one session share."""
+
+    def __init__(self, config):
+        self.seed = config.getoption("--lab-seed")
+        self.evidence = Evidence(KIT / ".lab-evidence")
+        self.results = {}
+        self.numbers = itertools.count(1)
+        self.staged = self.server = self.folder = None
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes long; not among the checks")
+    config.stash[SESSION] = Session(config)
+
+
+SESSION = pytest.StashKey()
+PROGRAMS = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def lab_session(request):
+    """The outside, the scratch folder and the staged program."""
+    session, options = request.config.stash[SESSION], request.config.option
+    processes.adopt_orphans()
+    with scratch() as folder:
+        path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
+        try:
+            session.staged = stage(path, folder / "staged", options.command)
+        except NoProgram as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        session.folder = folder
+        with Outside(folder / "outside.sock", seed=session.seed) as server:
+            session.server = server
+            yield session
+
+
+@pytest.fixture
+def programs(lab_session, request):
+    """A function that makes a fresh Program: a home and an account of its own. Options go to Program."""
+    made = request.node.stash.setdefault(PROGRAMS, [])
+
+    def make(**options):
+        program = Program(lab_session.staged, lab_session.folder / f"program-{next(lab_session.numbers)}",
+                          lab_session.server, lab_session.server.open_account(), seed=lab_session.seed, **options)
+        made.append(program)
+        return program
+    return make
+
+
+@pytest.fixture
+def program(programs):
+    """The program under test, in an empty home and with a fresh account."""
+    return programs()
+
+
+@pytest.fixture
+def outside(program):
+    """The account of the program under test: what the outside saw, and what goes wrong there."""
+    return program.outside
+
+
+@pytest.fixture
+def ticket(lab_session, request):
+    """A ticket that no other check has."""
+    return make_ticket(f"{lab_session.seed} {request.node.nodeid}")
+
+
+@pytest.fixture
+def each(programs):
+    """`each(points, experiment)`: the experiment at each of the points, side by side, on fresh programs."""
+    return lambda points, experiment: sweep(programs, points, experiment)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
+    known = {child.pid for child in processes.psutil.Process().children(recursive=True)}
+    outcome = yield
+    server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
+    if server and server.errors:
+        # The outside itself is broken: nothing that it saw says anything about the program.
+        outcome.force_exception(server.errors.pop())
+        server.errors.clear()
+    error = outcome.excinfo[1] if outcome.excinfo else None
+    if isinstance(error, (AssertionError, pytest.fail.Exception)):
+        outcome.force_exception(_told(pyfuncitem, error, made))
+    for program in made:
+        program.outside.drop()
+        program.discard()
+    left = processes.survivors(known)
+    if left and error is None:
+        error = processes.ProgramFault(f"{left[0]} still runs after the check: no process may outlive the program")
+        outcome.force_exception(_told(pyfuncitem, error, made))
+
+
+class Told(AssertionError):
+    """A failed check, with its story."""
+
+
+def _told(item, error, made):
+    session, lab = item.config.stash[SESSION], manifest.read(_lab_folder(item))
+    program = getattr(error, "program", None) or (made[-1] if made else None)
+    check = lab.check(_test_name(item))
+    reason = str(error).split("\nassert ")[0].strip()
+    if point := getattr(error, "point", None):
+        reason = f"at {point}: {reason}"
+    name = f"{lab.number}-{_short(item)}"
+
+    head = f"lab {lab.number} · {lab.title}"
+    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", check.does if check else item.name)]
+    lines += story.tell(program) if program else []
+    lines += story.wrapped("why", reason)
+    folder = session.evidence.keep(name, lines, program)
+    if folder:
+        lines.append(story.labelled("look", f".lab-evidence/latest/{folder.name}/story.txt"))
+    lines.append(story.labelled("again", _again(item)))
+    lines.append(story.labelled("hint", f"labs/{lab.number}/README.md"))
+    told = Told("\n".join(lines))
+    told.reason = reason
+    return told
+
+
+def _again(item):
+    options = item.config.option
+    words = ["pytest", f'"{os.path.relpath(item.path, item.config.rootpath)}::{item.name}"', f"--lab-seed {options.lab_seed}"]
+    words += [f"--program {options.program}"] if options.program else []
+    words += [f"--command '{options.command}'"] if options.command else []
+    return " ".join(words)
+
+
+def _short(item):
+    return re.sub(r"[^\w.-]+", "-", item.name.removeprefix("test_")).strip("-").replace("_", "-")[:80]
+
+
+def _lab_folder(item):
+    return next(folder for folder in item.path.parents if (folder / "lab.toml").is_file())
+
+
+def _test_name(item):
+    return f"{item.path.relative_to(_lab_folder(item)).as_posix()}::{item.originalname}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, Told):
+        report.longrepr = str(error)
+    if call.when == "call" or report.failed:
+        status = "passed" if report.passed else "failed" if isinstance(error, Told) else "skipped" if report.skipped else "error"
+        lab = _lab_folder(item).name
+        entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
+                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None)}
+        item.config.stash[SESSION].results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
+        if path := item.config.getoption("--lab-results"):
+            with open(path, "a") as file:
+                file.write(json.dumps(entry) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    session = config.stash[SESSION]
+    for number, checks in sorted(session.results.items()):
+        lab = manifest.read(KIT / "labs" / number)
+        passed = [check for check in lab.checks if set(checks.get(check.test, ["missing"])) == {"passed"}]
+        ran = [check for check in lab.checks if check.test in checks]
+        terminalreporter.write_line(
+            f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
+            f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "
+            f"program {session.staged.name if session.staged else '?'}, seed {session.seed}")
+
+
+def pytest_report_header(config):
+    return f"program under test: {config.option.program or 'starter'}, lab seed {config.option.lab_seed}"

@@ -1,0 +1,1 @@
+"""Ways for a program to die."""

@@ -1,0 +1,56 @@
+"""`lab.toml`: what a lab is worth, what it checks, how it helps."""
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .staging import KIT
+
+
+class BadManifest(Exception):
+    """A lab.toml that cannot be used; the message names the file and the field."""
+
+
+class Check(BaseModel):
+    """One check: a test function, with all of its parameters. It passes as a whole or not at all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    test: str = Field(pattern=r"^(hidden/)?test_\w+\.py::test_\w+$")
+    points: int = Field(ge=1)
+    does: str = Field(min_length=20)          # in one line what the check does; the chapter has the same line
+    passes_on_starter: bool = False
+
+    @property
+    def hidden(self):
+        return self.test.startswith("hidden/")
+
+
+class Lab(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    number: str = Field(pattern=r"^\d\d$")
+    title: str
+    points: int
+    minutes: int
+    hints: list[str] = Field(min_length=3, max_length=3)
+    checks: list[Check]
+
+    def check(self, test):
+        """The check of a test function, named like `test_x.py::test_y`, or None."""
+        return next((check for check in self.checks if check.test == test), None)
+
+
+def folders():
+    """The folders of all labs, in order."""
+    return sorted(path.parent for path in (KIT / "labs").glob("[0-9][0-9]/lab.toml"))
+
+
+def read(folder):
+    """The Lab in a folder. Raises BadManifest."""
+    path = Path(folder) / "lab.toml"
+    try:
+        return Lab.model_validate(tomllib.loads(path.read_text()))
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise BadManifest(f"{path}: {error}") from None

@@ -1,0 +1,311 @@
+"""The outside as an HTTP server, on a Unix socket or on TCP. One server serves many accounts at once."""
+
+import json
+import os
+import select
+import socket
+import socketserver
+import struct
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from random import Random
+from urllib.parse import parse_qsl, urlsplit
+
+from .account import Account
+from .answer import Answer, error
+
+BODY_LIMIT = 1 << 20  # bytes
+
+
+class Outside:
+    """The model, the payment service and the mail service, listening at `address` until closed.
+
+    `path` is where a Unix socket is made; without it the server listens on 127.0.0.1 at `port` (0: any free one).
+    `pace` is how many seconds a request waits before it acts, and again before it is answered: for a person who
+    watches. With `open_to_all` any key opens an account; otherwise an unknown key is answered 401.
+    `watch(account, event)` is called for each line of each ledger.
+    """
+
+    def __init__(self, path=None, port=0, seed=0, pace=0.0, open_to_all=False, watch=None):
+        self._seed, self._watch, self._open_to_all = seed, watch, open_to_all
+        self.pace = pace
+        self._accounts = {}
+        self._lock = threading.Lock()
+        self._server = _UnixServer(str(path), _Handler) if path else _TcpServer(("127.0.0.1", port), _Handler)
+        self._server.outside = self
+        self.closing = threading.Event()
+        self.errors = []   # exceptions of this server itself: whoever judges by it must look here first
+        self.address = f"unix:{path}" if path else f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._path = path
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="outside").start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open_account(self, key=None):
+        """A fresh account; its key is drawn from the seed unless one is given."""
+        with self._lock:
+            return self._open(key or f"key-{Random(f'{self._seed} key {len(self._accounts)}').getrandbits(64):016x}")
+
+    def _open(self, key):
+        account = Account(key, f"{self._seed} {len(self._accounts)}", self._watch)
+        self._accounts[key] = account
+        return account
+
+    def account_of(self, key):
+        """The account of a bearer key, or None."""
+        with self._lock:
+            if key and key not in self._accounts and self._open_to_all:
+                self._open(key)
+            return self._accounts.get(key)
+
+    def settle(self, account, deadline=10.0):
+        """Return once each request of processes that are dead has acted or is dropped for good.
+
+        Call it when every process of the account that should be dead is dead, before another one is started.
+        Raises TimeoutError after `deadline` seconds, which would be a fault of this server.
+        """
+        # Connections are accepted in the order in which they came. Once a later one is answered, every earlier
+        # one is known, though its client died before anybody looked at it.
+        self._knock()
+        until = time.monotonic() + deadline
+        for connection in self._server.connections():
+            # One whose account is not known yet sent no whole request so far; it may still hold one in its buffer.
+            if connection.account not in (account, None) or not connection.abandoned():
+                continue
+            while not connection.ended.wait(0.02):
+                if connection.account not in (account, None):
+                    break
+                request = connection.request
+                if request is not None:
+                    account.drop([request])
+                if time.monotonic() > until:
+                    raise TimeoutError(f"a request of a dead process was not settled within {deadline:g} s")
+
+    def _knock(self):
+        if self._path:
+            knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            knock.connect(str(self._path))
+        else:
+            knock = socket.create_connection(self._server.server_address)
+        with knock:
+            knock.sendall(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+            while knock.recv(4096):
+                pass
+
+    def close(self):
+        """Stop listening and let go of everything that is held."""
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        for account in list(self._accounts.values()):
+            account.drop()
+        for connection in self._server.connections():
+            connection.hang_up()
+        if self._path:
+            os.unlink(self._path)
+
+
+class _Connection:
+    """What the server knows of one client's connection."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self.account = None   # of the last whole request
+        self.request = None   # the one that is being worked on
+        self.ended = threading.Event()
+        # Ask now: a process that is dead by the time it is asked about has no group any more.
+        self.group = _group_of_peer(sock)
+
+    def abandoned(self):
+        """Whether the client is gone. A client that only finished sending still waits for its answer."""
+        try:
+            poll = select.poll()
+            if self.socket.family == socket.AF_UNIX:
+                poll.register(self.socket, 0)
+                return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+            closed = getattr(select, "POLLRDHUP", select.POLLHUP)
+            poll.register(self.socket, closed)
+            return bool(poll.poll(0))
+        except (OSError, ValueError):
+            return True  # closed here already
+
+    def hang_up(self):
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def _group_of_peer(sock):
+    if sock.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+        return None
+    pid, _, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    try:
+        return os.getpgid(pid)
+    except (OSError, ValueError):
+        return None
+
+
+class _Server(socketserver.ThreadingMixIn):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    outside = None
+
+    def __init__(self, *arguments):
+        self._connections = {}
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address):
+        # Called in the thread that accepts, so that a connection is known in the order of its arrival.
+        self._connections[request] = _Connection(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        super().shutdown_request(request)
+        connection = self._connections.pop(request, None)
+        if connection:
+            connection.ended.set()
+
+    def connections(self):
+        return list(self._connections.values())
+
+    def connection_of(self, request):
+        return self._connections[request]
+
+    def handle_error(self, request, client_address):
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):  # a client that went away is no news
+            self.outside.errors.append(error)
+
+
+class _UnixServer(_Server, socketserver.UnixStreamServer):
+    pass
+
+
+class _TcpServer(_Server, socketserver.TCPServer):
+    allow_reuse_address = True
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "killproof"
+    wbufsize = 1 << 16
+
+    def log_message(self, *_):
+        pass
+
+    def send_error(self, code, message=None, explain=None):
+        self.close_connection = True
+        self._send(error(code, "malformed", message or "this is no HTTP request"))
+
+    def _serve(self):
+        body = self._read_body()
+        if body is None:
+            self.close_connection = True  # cut short: no request
+            return
+        connection = self.server.connection_of(self.request)
+        scheme, _, key = self.headers.get("Authorization", "").partition(" ")
+        account = self.server.outside.account_of(key.strip()) if scheme.lower() == "bearer" else None
+        if account is None:
+            self._send(error(401, "unauthorized", "send the API key: Authorization: Bearer KEY"))
+            return
+        url = urlsplit(self.path)
+        malformed, parsed = False, None
+        if self.command != "GET":
+            try:
+                parsed = json.loads(body)
+            except (ValueError, RecursionError):
+                malformed = True
+        connection.account = account
+        request, fault = account.receive(self.command, url.path, dict(parse_qsl(url.query)), parsed, malformed,
+                                         self.headers.get("Idempotency-Key"), connection.group)
+        connection.request = request
+        try:
+            self._answer(account, request, fault, connection)
+        finally:
+            connection.request = None
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve
+
+    def _answer(self, account, request, fault, connection):
+        deed = fault.deed if fault else None
+        closing, pace = self.server.outside.closing, self.server.outside.pace
+        if deed == "hold_before" and not account.hold(request, "before"):
+            self.close_connection = True
+            return
+        # A client may die during the pace. Started again, it looks for what it did: nothing may be done after that.
+        if pace and (closing.wait(pace) or connection.abandoned()):
+            account.end(request, "dropped")
+            self.close_connection = True
+            return
+        if deed == "answer":
+            headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+            self._finish(account, request, error(fault.status, "out_of_order", "the service says no", headers))
+            return
+
+        account.act(request, fault)
+        if pace:
+            closing.wait(pace)
+        if deed == "hold_after" and not account.hold(request, "after"):
+            self.close_connection = True
+        elif deed == "hang":
+            account.hold(request, "after")
+            self.close_connection = True
+        elif deed == "close":
+            account.end(request, "unanswered")
+            self.close_connection = True
+        elif deed == "fail_after":
+            self._finish(account, request, error(500, "internal", "something went wrong"))
+        elif deed == "garbage":
+            self._finish(account, request, Answer(200, "<html>Bad gateway</html>"))
+        else:
+            self._finish(account, request, request.made)
+
+    def _finish(self, account, request, answer):
+        # Noted before it is sent: who has read the answer may ask the ledger at once.
+        account.end(request, "answered", answer)
+        self._send(answer)
+
+    def _read_body(self):
+        """The whole body, empty where there is none; None where it did not arrive whole."""
+        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+            return self._read_chunks()
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdigit() or int(length) > BODY_LIMIT:
+            self.send_error(413, f"the body may have at most {BODY_LIMIT} bytes, and Content-Length must say how many")
+            return None
+        body = self.rfile.read(int(length))
+        return body if len(body) == int(length) else None
+
+    def _read_chunks(self):
+        body = b""
+        while True:
+            line = self.rfile.readline(1024)
+            try:
+                size = int(line.split(b";")[0], 16)
+            except ValueError:
+                return None
+            chunk = self.rfile.read(size) if len(body) + size <= BODY_LIMIT else b""
+            if len(chunk) != size or not self.rfile.readline(1024).endswith(b"\n"):
+                return None
+            if size == 0:
+                return body
+            body += chunk
+
+    def _send(self, answer):
+        data = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **answer.headers}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()

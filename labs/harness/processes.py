@@ -1,0 +1,236 @@
+"""Processes under test: own process group, capped output, killed from outside, and none left behind."""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+
+OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
+_leaders = set()        # pids of the processes that we started and have not buried
+DEADLINE = 30.0         # seconds that a process may take where a check names no other time
+
+
+class ProgramFault(AssertionError):
+    """The program under test did something that no check can go on from. The message says what."""
+
+
+def adopt_orphans():
+    """Make every orphaned descendant of this process its child, so that none can slip away. Linux only."""
+    if sys.platform == "linux":
+        PR_SET_CHILD_SUBREAPER = 36
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Process:
+    """One start of a program.
+
+    `changed` is a Condition that is notified when the process ends, so that whoever waits for something else from it
+    does not wait in vain. `begun` and `ended` are time.monotonic() seconds; `code` is the exit code, -9 after a
+    SIGKILL, None while it runs; `killed` says whether it was this harness that killed it.
+    """
+
+    def __init__(self, arguments, command, folder, environment, changed, stdin=b"", keep_stdin=False):
+        self.arguments = arguments
+        self.folder = folder
+        self.changed = changed
+        self.begun, self.ended = time.monotonic(), None
+        self.code, self.killed = None, False
+        self.too_much_output = False
+        self._output = {"stdout": bytearray(), "stderr": bytearray()}
+        try:
+            self._popen = subprocess.Popen(command, cwd=folder / "program", env=environment, start_new_session=True,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except OSError as error:
+            raise ProgramFault(f"`{command[0]}` cannot be started: {error.strerror}") from None
+        self.pid = self._popen.pid
+        _leaders.add(self.pid)
+        self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
+        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True)):
+            thread.start()
+        self.write(stdin)
+        if not keep_stdin:
+            self.close_stdin()
+
+    # ---- what it says
+
+    @property
+    def stdout(self):
+        return self._output["stdout"].decode(errors="replace")
+
+    @property
+    def stderr(self):
+        return self._output["stderr"].decode(errors="replace")
+
+    @property
+    def running(self):
+        return self.ended is None
+
+    def line(self, number=1, deadline=DEADLINE):
+        """The `number`-th line of stdout, waited for. Raises ProgramFault where it ends without one."""
+        def there():
+            return self.stdout.count("\n") >= number or not self.running
+        self.wait_until(there, f"print line {number} on stdout", deadline)
+        lines = self.stdout.split("\n")
+        if len(lines) <= number:
+            raise ProgramFault(f"{self}: it {self.end} and had printed {len(lines) - 1} whole lines, not {number}")
+        return lines[number - 1].rstrip("\r")
+
+    @property
+    def end(self):
+        """In words how it ended."""
+        if self.running:
+            return "still runs"
+        if self.killed:
+            return "was killed"
+        if self.code < 0:
+            return f"died of {signal.Signals(-self.code).name}"
+        last = self.stderr.strip().splitlines()
+        return f"ended with exit code {self.code}" + (f" (“{last[-1][:160]}”)" if last else "")
+
+    # ---- what is done to it
+
+    def write(self, data):
+        """Send bytes to its standard input; a process that does not read is no error."""
+        try:
+            self._popen.stdin.write(data)
+            self._popen.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass
+
+    def close_stdin(self):
+        try:
+            self._popen.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def wait_until(self, predicate, what, deadline=DEADLINE):
+        """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""
+        with self.changed:
+            if self.changed.wait_for(predicate, deadline):
+                return
+        raise ProgramFault(f"{self} did not {what} within {deadline:g} seconds")
+
+    def wait(self, deadline=DEADLINE):
+        """Wait for its end and return it. Raises ProgramFault where it hangs or says too much."""
+        self.wait_until(lambda: not self.running, "end", deadline)
+        if self.too_much_output:
+            raise ProgramFault(f"{self} wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended")
+        return self
+
+    def kill(self):
+        """SIGKILL the whole process group, and return when every process of it is gone.
+
+        Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
+        """
+        if self._popen.returncode is None:
+            self.killed = self.killed or self.running
+            os.killpg(self.pid, signal.SIGKILL)
+            with self.changed:
+                self.changed.wait_for(lambda: not self.running)
+            self._popen.wait()
+            _leaders.discard(self.pid)
+            self._reap_group()
+        return self
+
+    def stop(self):
+        """SIGSTOP the whole process group."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def go_on(self):
+        """SIGCONT the whole process group."""
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def _reap_group(self):
+        """Wait for the other processes of the group, orphans now, that SIGKILL has struck."""
+        if sys.platform == "linux":
+            try:
+                while os.waitpid(-self.pid, 0):
+                    pass
+            except ChildProcessError:
+                return
+        members = []
+        for process in psutil.process_iter():
+            try:
+                if os.getpgid(process.pid) == self.pid:
+                    members.append(process)
+            except ProcessLookupError:
+                pass
+        psutil.wait_procs(members, timeout=DEADLINE)
+
+    # ---- the threads that watch it
+
+    def _read(self, name):
+        stream, kept = getattr(self._popen, name), self._output[name]
+        while data := stream.read1(65536):
+            with self.changed:
+                kept.extend(data[:OUTPUT_LIMIT - len(kept)])
+                self.changed.notify_all()
+            if len(kept) >= OUTPUT_LIMIT and not self.too_much_output and self._popen.returncode is None:
+                self.too_much_output = True
+                os.killpg(self.pid, signal.SIGKILL)
+        stream.close()
+
+    def _watch(self):
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        # Its output is read to the end first, so that nothing of it is missed; but a grandchild that keeps the pipe
+        # open must not keep us.
+        for thread in self._readers:
+            thread.join(1.0)
+        with self.changed:
+            self.code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            self.ended = time.monotonic()
+            self.changed.notify_all()
+
+    def discard(self):
+        """Forget it: kill what is left of it and remove its folder. Returns whether anything of it still ran."""
+        ran = self.running
+        self.kill()
+        self.close_stdin()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return ran
+
+    def __str__(self):
+        return f"`{' '.join(self.arguments)}`"
+
+
+def orphans(home):
+    """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
+    found = []
+    for child in psutil.Process().children():
+        try:
+            if (child.pid not in _leaders and child.status() != psutil.STATUS_ZOMBIE
+                    and child.environ().get("LAB_HOME") == str(home)):
+                found.append(_in_words(child))
+        except psutil.Error:
+            pass
+    return found
+
+
+def _in_words(process):
+    return f"process {process.pid} ({' '.join(process.cmdline())[:80] or process.name()})"
+
+
+def survivors(known=frozenset(), patience=1.0):
+    """Descendants of this process that still run, but those whose pids are `known`; they are killed.
+
+    Returns a description of each. One that is about to end gets `patience` seconds for it.
+    """
+    def left():
+        return [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
+
+    gone, alive = psutil.wait_procs(left(), timeout=patience)
+    found = []
+    for process in alive:
+        try:
+            found.append(_in_words(process))
+            process.kill()
+        except psutil.NoSuchProcess:
+            pass
+    psutil.wait_procs(alive, timeout=DEADLINE)
+    return found

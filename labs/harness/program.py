@@ -1,0 +1,145 @@
+"""A program under test, in one home and with one account: the unit of every experiment."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from random import Random
+
+from .processes import DEADLINE, Process, ProgramFault, orphans
+
+KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
+
+
+class Program:
+    """Starts, watches and kills the program in `home`, which is its LAB_HOME and lasts from start to start.
+
+    `outside` is the Account that it works with, `seed` what its random choices come from. Everything else that it
+    finds (its own files, HOME, TMPDIR, the working directory) is made anew for every start.
+    """
+
+    def __init__(self, staged, folder, server, outside, seed=0, timeout=10.0, retry_delay=0.0):
+        self.staged, self.outside, self.seed = staged, outside, seed
+        self.home = Path(folder) / "lab-home"
+        self.home.mkdir(parents=True)
+        self.processes = []
+        self._folder, self._server = Path(folder), server
+        self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
+                          "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
+
+    # ---- the verbs: those that work return a Process that runs, those that ask return the answer
+
+    def start(self, ticket, run_id=None):
+        """`start` with a ticket (a dict). Returns the Process; its first line is the run id."""
+        return self.begin("start", *(["--run-id", run_id] if run_id else []), ticket=ticket)
+
+    def resume(self, run_id):
+        """`resume`. Returns the Process."""
+        return self.begin("resume", run_id)
+
+    def chat(self, conversation):
+        """`chat`. Returns the Process, whose standard input is open: write() a line, then wait for line()."""
+        return self.begin("chat", conversation, keep_stdin=True)
+
+    def status(self, run_id):
+        """The record of a run, as `status` prints it. Raises ProgramFault where it prints none."""
+        process = self.ask("status", run_id)
+        if process.code != 0:
+            raise ProgramFault(f"`status {run_id}` {process.end}, it should print the run's record")
+        return self._object(process.stdout, process)
+
+    def runs(self, state=None):
+        """The records that `runs` prints, oldest first. Raises ProgramFault where it prints none."""
+        process = self.ask("runs", *(["--state", state] if state else []))
+        if process.code != 0:
+            raise ProgramFault(f"{process} {process.end}, it should print the runs' records")
+        return [self._object(line, process) for line in process.stdout.splitlines() if line.strip()]
+
+    def memory(self, conversation):
+        """What `memory` prints of a conversation. Raises ProgramFault where it prints nothing of use."""
+        process = self.ask("memory", conversation)
+        if process.code != 0:
+            raise ProgramFault(f"{process} {process.end}, it should print the memory")
+        return self._object(process.stdout, process)
+
+    def forget(self, conversation):
+        """`forget`. Returns the Process, ended."""
+        return self.ask("forget", conversation)
+
+    def ask(self, *arguments, deadline=DEADLINE, **options):
+        """Start the program with these arguments and wait for its end. Returns the Process."""
+        return self.begin(*arguments, **options).wait(deadline)
+
+    def begin(self, *arguments, ticket=None, stdin=b"", keep_stdin=False):
+        """Start the program with these arguments. Returns the Process, which runs.
+
+        A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
+        """
+        folder = self._folder / f"start-{len(self.processes) + 1}"
+        shutil.copytree(self.staged.folder, folder / "program")
+        for name in ("home", "tmp"):
+            (folder / name).mkdir()
+        shown = arguments
+        if ticket is not None:
+            path = folder / "ticket.json"
+            path.write_bytes(ticket if isinstance(ticket, bytes) else json.dumps(ticket).encode())
+            arguments, shown = (*arguments, str(path)), (*arguments, "ticket.json")
+        process = Process(shown, (*self.staged.command, *arguments), folder, self._environment(folder),
+                          self.outside.changed, stdin, keep_stdin)
+        self.processes.append(process)
+        return process
+
+    # ---- what is done to it
+
+    def until(self, process, predicate, what, deadline=DEADLINE):
+        """Wait until something is so that `process` should bring about. Raises ProgramFault where it ends first."""
+        process.wait_until(lambda: predicate() or not process.running, what, deadline)
+        if not predicate():
+            raise ProgramFault(f"{process} {process.end}; it should {what}")
+
+    def until_held(self, process, what="send a request"):
+        """Wait until a request is held, and return that Request. Raises ProgramFault where the process ends first."""
+        self.until(process, self.outside.held, what)
+        return self.outside.held()[0]
+
+    def kill(self, *processes):
+        """SIGKILL processes, and return when they are gone and their requests are settled.
+
+        Raises ProgramFault where something that they started lives on.
+        """
+        for process in processes:
+            process.kill()
+        left = orphans(self.home)
+        if left:
+            raise ProgramFault(f"{left[0]} outlived the kill of {processes[-1]}")
+        self._server.settle(self.outside)
+
+    def spoil_home(self):
+        """Overwrite every file of the home with noise of the same length, at least 64 bytes. Empty ones stay."""
+        random = Random(f"{self.seed} noise")
+        for path in sorted(self.home.rglob("*")):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size:
+                path.write_bytes(random.randbytes(max(64, path.stat().st_size)))
+
+    def discard(self):
+        """End everything that still runs, without a trace. Returns the processes that ran, in words."""
+        ran = [f"process {process.pid} ({process})" for process in self.processes if process.discard()]
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return ran
+
+    # ----
+
+    def _environment(self, folder):
+        kept = {name: os.environ[name] for name in KEPT_FROM_ENVIRONMENT if name in os.environ}
+        return {**kept, "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8",
+                "PYTHONDONTWRITEBYTECODE": "1", **self._contract}
+
+    @staticmethod
+    def _object(text, process):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ProgramFault(f"{process} should print one JSON object, it printed {text.strip()[:120]!r}")
+        return found

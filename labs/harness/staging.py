@@ -1,0 +1,79 @@
+"""From what `--program` names to a clean copy that can be started: which files, and which command line."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+KIT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache")
+
+
+class NoProgram(Exception):
+    """What was named cannot be started; the message says why and what would do."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A program, copied to `folder`. Every start gets a fresh copy of it and runs `command` there."""
+
+    name: str
+    folder: Path
+    command: tuple
+
+
+def stage(program, folder, command=None):
+    """Copy the program to `folder` and return it Staged. Raises NoProgram.
+
+    `program` is a path: a folder with a `__main__.py`; one that holds such a folder called `starter`; a solution of
+    the kit by its lab (`solutions/03`: the starter under the overlays 01 to 03). With `command`, a command line, the
+    whole folder is copied and the command is run in it.
+    """
+    program = Path(program).resolve()
+    if not program.is_dir():
+        raise NoProgram(f"there is no folder {program}: name one that holds a program, like --program starter")
+    if command:
+        return _stage_command(program, folder, command)
+
+    layers = _layers(program)
+    for layer in layers:
+        _copy(layer, folder / "starter")
+    # Compiled once here rather than at each of hundreds of starts. Compiling runs nothing of the program.
+    subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", str(folder)], timeout=60,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return Staged(_name(program), folder, (sys.executable, "-m", "starter"))
+
+
+def _stage_command(program, folder, command):
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise NoProgram(f"--command cannot be read ({error}): quote it like a shell command") from None
+    if not words:
+        raise NoProgram("--command is empty: give the command line that starts the program")
+    _copy(program, folder)
+    return Staged(_name(program), folder, tuple(words))
+
+
+def _layers(program):
+    solutions = KIT / "solutions"
+    if program.parent == solutions and re.fullmatch(r"\d\d", program.name):
+        return [KIT / "starter", *(layer for layer in sorted(solutions.glob("[0-9][0-9]")) if layer.name <= program.name)]
+    for folder in (program, program / "starter"):
+        if (folder / "__main__.py").is_file():
+            return [folder]
+    raise NoProgram(f"{program} holds no program: it needs a __main__.py, or a folder starter/ with one")
+
+
+def _name(program):
+    return str(program.relative_to(KIT)) if program.is_relative_to(KIT) else program.name
+
+
+def _copy(source, target):
+    try:
+        shutil.copytree(source, target, ignore=LEFT_OUT, dirs_exist_ok=True)
+    except (shutil.Error, OSError) as error:
+        raise NoProgram(f"{source} cannot be copied: {error}") from None

@@ -1,0 +1,32 @@
+"""Many experiments of one kind, each with a fresh home and account, on all cores."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+
+def sweep(programs, points, experiment):
+    """Run `experiment(program, point)` for each of `points`, each on a fresh program from `programs()`.
+
+    The experiments spend their time in other processes, so threads are enough to use every core. Raises the
+    AssertionError of the first point, in the order of `points`, that failed; it names the point and how many failed,
+    and its attribute `program` is the program it happened to.
+    """
+    points = list(points)
+
+    def run(point):
+        program = programs()
+        try:
+            experiment(program, point)
+        except AssertionError as error:
+            error.program = program
+            return error
+        program.discard()
+        return None
+
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+        results = list(pool.map(run, points))
+    failed = [(point, error) for point, error in zip(points, results) if error]
+    if failed:
+        point, error = failed[0]
+        error.point = f"{point} ({len(failed)} of {len(points)} points failed)"
+        raise error
