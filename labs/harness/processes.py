@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 
@@ -202,14 +203,22 @@ class Process:
 def orphans(home):
     """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
     found = []
-    for child in psutil.Process().children():
+    for pid in _children() - _leaders:
         try:
-            if (child.pid not in _leaders and child.status() != psutil.STATUS_ZOMBIE
-                    and child.environ().get("LAB_HOME") == str(home)):
+            child = psutil.Process(pid)
+            if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
                 found.append(_in_words(child))
         except psutil.Error:
             pass
     return found
+
+
+def _children():
+    """The pids of our children. Linux lists them by thread, which is much faster than to look at every process."""
+    try:
+        return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+    except OSError:
+        return {child.pid for child in psutil.Process().children()}
 
 
 def _in_words(process):

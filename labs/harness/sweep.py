@@ -23,7 +23,7 @@ def sweep(programs, points, experiment):
         program.discard()
         return None
 
-    with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
         results = list(pool.map(run, points))
     failed = [(point, error) for point, error in zip(points, results) if error]
     if failed:

@@ -5,29 +5,31 @@ import json
 import os
 import sqlite3
 from datetime import datetime, timezone
-from pathlib import Path
 
 from .exits import Busy, Refused, Unreadable
 
 FIRST_STEP = "triage"
 
 
-def home():
-    """LAB_HOME as an absolute path; made on first use, each new directory entry synced."""
-    path = Path(os.environ.get("LAB_HOME", ".lab")).absolute()
-    for folder in [*reversed(path.parents), path]:
-        if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-            entry = os.open(folder.parent, os.O_RDONLY)
-            os.fsync(entry)
-            os.close(entry)
-    return path
+def in_home(name):
+    """The path of a file in LAB_HOME. The folder is made on first use, each new directory entry synced."""
+    home = os.path.abspath(os.environ.get("LAB_HOME", ".lab"))
+    missing, folder = [], home
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for folder in reversed(missing):
+        os.makedirs(folder, exist_ok=True)
+        parent = os.open(os.path.dirname(folder), os.O_RDONLY)
+        os.fsync(parent)
+        os.close(parent)
+    return os.path.join(home, name)
 
 
 def _query(statement, values=()):
     """Run one statement as one transaction, on disk when this returns. Returns the rows."""
     try:
-        database = sqlite3.connect(home() / "runs.sqlite3", timeout=10, isolation_level=None)
+        database = sqlite3.connect(in_home("runs.sqlite3"), timeout=10, isolation_level=None)
         try:
             # A commit ends with the deletion of the journal. The default, FULL, does not sync that deletion:
             # after a power cut the journal may be back, and the commit is undone. EXTRA syncs the directory too.
@@ -88,7 +90,7 @@ def claim(run_id):
     rows = _query("SELECT number FROM runs WHERE id = ?", (run_id,))
     if not rows:
         raise _unknown(run_id)
-    locks = open(home() / "locks", "ab")
+    locks = open(in_home("locks"), "ab")
     try:
         fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rows[0][0])
     except OSError:
