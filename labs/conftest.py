@@ -39,7 +39,6 @@ class Session:
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes long; not among the checks")
     config.stash[SESSION] = Session(config)
 
 

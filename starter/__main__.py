@@ -39,7 +39,7 @@ def read_ticket(path):
 def call(module, verb, *arguments):
     function = getattr(module, verb, None)
     if function is None:
-        raise Refused(f"{verb}: this flow keeps everything in memory, another process knows nothing of it; "
+        raise Refused(f"{verb}: this flow keeps nothing that another process could read; "
                       f"write `def {verb}` in {module.__name__.split('.')[-1]}.py")
     return function(*arguments)
 

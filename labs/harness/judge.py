@@ -1,6 +1,7 @@
 """The judge: what must hold once a run has ended, read from the outside's ledger and from the record."""
 
 from .processes import ProgramFault
+from .story import money
 
 STEPS = ("triage", "refund", "reply")
 STATES = ("running", "waiting", "done", "failed")
@@ -84,7 +85,7 @@ def handled_once(program, run_id, ticket, model_calls=1):
     assert {name: found[name] for name in FIELDS["triage"]} in outside.readings(), \
         "the recorded triage is none of the answers that the model gave"
     assert refund["amount_cents"] == found["amount_cents"], (
-        f"{_money(refund['amount_cents'])} were refunded, the record says {_money(found['amount_cents'])}")
+        f"{money(refund['amount_cents'])} were refunded, the record says {money(found['amount_cents'])}")
     assert refund["order_id"] == found["order_id"], f"order {refund['order_id']} was refunded, the record says {found['order_id']}"
     assert refund["refund_id"] == results["refund"]["refund_id"], (
         f"the refund is {refund['refund_id']}, the record says {results['refund']['refund_id']}")
@@ -99,6 +100,3 @@ def handled_once(program, run_id, ticket, model_calls=1):
 def _times(count):
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
-
-def _money(cents):
-    return f"${cents // 100}.{cents % 100:02}"

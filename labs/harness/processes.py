@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from .story import short
+
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
 _leaders = set()        # pids of the processes that we started and have not buried
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
@@ -91,8 +93,12 @@ class Process:
             return "was killed"
         if self.code < 0:
             return f"died of {signal.Signals(-self.code).name}"
-        last = self.stderr.strip().splitlines()
-        return f"ended with exit code {self.code}" + (f" (“{last[-1][:160]}”)" if last else "")
+        return f"ended with exit code {self.code}"
+
+    @property
+    def last_words(self):
+        """The last line that it wrote on stderr, or an empty string."""
+        return (self.stderr.strip().splitlines() or [""])[-1]
 
     # ---- what is done to it
 
@@ -197,7 +203,7 @@ class Process:
         return ran
 
     def __str__(self):
-        return f"`{' '.join(self.arguments)}`"
+        return f"`{' '.join(map(short, self.arguments))}`"
 
 
 def orphans(home):

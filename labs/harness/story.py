@@ -23,7 +23,7 @@ def tell(program):
             continue
         lines += wrapped("your program" if first else "then", _deeds(process, requests))
         first = False
-        seen = [text for request in requests if (text := _seen(request, program))]
+        seen = [text for request in requests if (text := effect_line(program.outside, request))]
         if seen:
             lines += wrapped("the outside", "; ".join(seen))
     return lines
@@ -68,27 +68,61 @@ def _deeds(process, requests):
     elif process.killed:
         parts.append("✂ killed (SIGKILL)")
     else:
-        parts.append(process.end)
+        parts.append(process.end + (f": “{process.last_words[:160]}”" if process.code and process.last_words else ""))
     return " → ".join(parts)
 
 
-def _seen(request, program):
+def event_line(account, event):
+    """One event of the ledger in words, or None for one that is not worth a line. For a person who watches."""
+    request = event.request
+    if event.what == "received":
+        return f"request{_asks(request)}"
+    if event.what == "acted":
+        if request.kind == "model" and request.made.status == 200:
+            return f"answer made: {request.made.body['choices'][0]['message']['content']}"
+        if request.made.status >= 400:
+            return f"refused: {request.made.status} {request.made.body['error']['message']}"
+        return effect_line(account, request)
+    return {"held before": "held: not acted on yet", "held after": "held: acted on, the answer is kept back",
+            "answered": f"answered {request.sent.status}" if request.sent else None,
+            "unanswered": "the answer reached nobody", "dropped": "dropped: the client is gone, nothing was done"}[event.what]
+
+
+def _asks(request):
+    body = request.body if isinstance(request.body, dict) else {}
+    if request.kind == "model":
+        return "" if request.tokens is None else f", {request.tokens} tokens"
+    if request.kind == "refund":
+        amount = body.get("amount_cents")
+        return f" for {body.get('order_id')}, {money(amount) if isinstance(amount, int) else amount}, {_key(request)}"
+    if request.kind == "mail":
+        return f" to {body.get('to')}, {_key(request)}"
+    return f" for {', '.join(request.query.values())}" if request.query else ""
+
+
+def effect_line(account, request):
+    """What a request did that a customer would notice, in words; None where it did nothing of the kind."""
+    earlier = [other.effect for other in account.of(request.kind) if other.effect and other.number < request.number]
     if request.effect and request.kind == "refund":
-        refund = request.effect
-        others = [other for other in program.outside.of("refund") if other.effect and other.number < request.number]
-        nth = "" if not others else ", ONE MORE"
-        return (f"refund {refund['refund_id']} of ${refund['amount_cents'] // 100}.{refund['amount_cents'] % 100:02} "
-                f"for {refund['order_id']}, {_key(request)}{nth}")
+        again = any(other["order_id"] == request.effect["order_id"] for other in earlier)
+        return (f"refund {request.effect['refund_id']} of {money(request.effect['amount_cents'])} for "
+                f"{request.effect['order_id']}, {_key(request)}{', ONE MORE for this order' if again else ''}")
     if request.effect and request.kind == "mail":
-        others = [other for other in program.outside.of("mail") if other.effect and other.number < request.number]
-        nth = "" if not others else ", ONE MORE"
-        return f"mail to {request.effect['to']}, {_key(request)}{nth}"
+        again = any((other["to"], other["subject"]) == (request.effect["to"], request.effect["subject"]) for other in earlier)
+        return f"mail to {request.effect['to']}, {_key(request)}{', ONE MORE of the same' if again else ''}"
     if request.kind == "refund" and request.acted and request.made.status == 200:
         return f"the same refund asked for again, {_key(request)}: no second one"
     return None
 
 
+def money(cents):
+    return f"${cents // 100}.{cents % 100:02}"
+
+
+def short(identifier):
+    """An id that is long enough to be unreadable, cut to what tells it from others."""
+    return identifier if len(identifier) <= 12 else f"{identifier[:8]}…"
+
+
 def _key(request):
-    if request.key is None:
-        return "no key"
-    return f"key {request.key if len(request.key) <= 20 else request.key[:12] + '…' + request.key[-7:]}"
+    return "no key" if request.key is None else f"key {short(request.key)}"

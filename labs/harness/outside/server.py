@@ -269,6 +269,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._finish(account, request, request.made)
 
     def _finish(self, account, request, answer):
+        if self.server.connection_of(self.request).abandoned():
+            account.end(request, "unanswered")
+            self.close_connection = True
+            return
         # Noted before it is sent: who has read the answer may ask the ledger at once.
         account.end(request, "answered", answer)
         self._send(answer)

@@ -1,0 +1,1 @@
+"""Scores submissions; for now it holds the tests of the kit itself."""

@@ -1,0 +1,30 @@
+"""Runs the labs' suites as a learner does, in a process of their own, and reads what they recorded."""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+
+from labs.harness import manifest
+from labs.harness.staging import KIT
+
+LABS = {folder.name: manifest.read(folder) for folder in manifest.folders()}
+
+
+def run_suites(*arguments, results):
+    """Run `pytest *arguments` in the kit. Returns its exit code, its output, and its results.
+
+    The results are {lab: {check: {item: status}}}; `results` is a file that is written for that.
+    """
+    done = subprocess.run([sys.executable, "-m", "pytest", *arguments, "--lab-results", str(results), "-p", "no:cacheprovider"],
+                          cwd=KIT, capture_output=True, text=True, timeout=300)
+    found = defaultdict(lambda: defaultdict(dict))
+    for line in results.read_text().splitlines() if results.exists() else []:
+        entry = json.loads(line)
+        found[entry["lab"]][entry["check"]][entry["item"]] = entry["status"]
+    return done.returncode, done.stdout + done.stderr, found
+
+
+def passed(items):
+    """Whether a check passed: it has items, and all of them did."""
+    return bool(items) and set(items.values()) == {"passed"}

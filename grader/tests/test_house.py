@@ -1,0 +1,68 @@
+"""The order of the house: which way the arrows point, and that what is said in two places is the same."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from grader.tests.suites import LABS
+
+from labs.harness.staging import KIT
+
+PROGRAMS = [path for folder in ("starter", "solutions") for path in (KIT / folder).rglob("*.py")]
+SUITES = [path for path in (KIT / "labs").rglob("test_*.py")]
+
+
+def imports_of(path):
+    """The top-level names that a module imports, but for relative ones."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(KIT)))
+def test_programs_use_the_standard_library_alone(path):
+    assert set(imports_of(path)) <= sys.stdlib_module_names
+
+
+def test_nothing_imports_upward_and_nobody_imports_a_program():
+    for path in (KIT / "labs").rglob("*.py"):
+        assert not {"grader", "notebooks", "starter", "solutions"} & set(imports_of(path)), path
+
+
+def test_the_top_level_holds_nothing_else():
+    tracked = subprocess.run(["git", "ls-files"], cwd=KIT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    top = {name.split("/")[0] for name in tracked.stdout.splitlines()}
+    assert {name for name in top if not name.startswith(".")} <= {
+        "README.md", "pyproject.toml", "LICENSE", "starter", "solutions", "labs", "notebooks", "grader"}
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: str(path.relative_to(KIT)))
+def test_every_assertion_of_a_check_says_why(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not isinstance(node, ast.Assert) or node.msg, f"{path}:{node.lineno} asserts without a reason"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_points_of_the_checks_are_those_of_the_lab(lab):
+    assert sum(check.points for check in LABS[lab].checks) == LABS[lab].points
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_chapter_announces_every_check_in_the_words_of_the_manifest(lab):
+    chapter = (KIT / "labs" / lab / "README.md").read_text()
+    for check in LABS[lab].checks:
+        assert f"{check.does} ({check.points} point{'s' * (check.points > 1)})" in " ".join(chapter.split()), check.test
+
+
+def test_ci_runs_the_two_commands_of_the_readme():
+    readme, ci = (KIT / "README.md").read_text(), (KIT / ".ci" / "run").read_text()
+    commands = re.search(r"```sh\n(.*?)\n(.*?)\n```", readme).groups()
+    assert all(command in ci.splitlines() for command in commands)
+    assert os.access(KIT / ".ci" / "run", os.X_OK)

@@ -1,0 +1,86 @@
+"""The laws of the labs: red on the starter, green on the solutions, and the same every time."""
+
+import re
+
+import pytest
+from grader.tests.suites import LABS, passed, run_suites
+
+SUITES = [f"labs/{lab}" for lab in LABS]
+
+
+@pytest.fixture(scope="module")
+def on_the_starter(tmp_path_factory):
+    return run_suites(*SUITES, results=tmp_path_factory.mktemp("starter") / "results.jsonl")
+
+
+@pytest.fixture(scope="module")
+def on_the_finished_solution(tmp_path_factory):
+    return run_suites(*SUITES, "--program", f"solutions/{max(LABS)}", results=tmp_path_factory.mktemp("finished") / "results.jsonl")
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_every_check_fails_on_the_starter_but_those_that_say_so(on_the_starter, lab):
+    code, output, results = on_the_starter
+    assert code == 1, output
+    statuses = {status for items in results[lab].values() for status in items.values()}
+    assert statuses <= {"passed", "failed"}, f"a check broke instead of failing: {statuses}\n{output}"
+    red = {check.test for check in LABS[lab].checks if not passed(results[lab][check.test])}
+    assert red == {check.test for check in LABS[lab].checks if not check.passes_on_starter}
+
+
+def test_a_failure_on_the_starter_is_a_short_story(on_the_starter):
+    _, output, results = on_the_starter
+    assert "Traceback" not in output and "labs/harness" not in output
+    stories = re.split(r"\n_{3,} .* _{3,}\n", output.split("= FAILURES =")[1].split("\nlab 01 · write the plan down: ")[0])[1:]
+    failed = [item for lab in results.values() for items in lab.values() for item in items.values() if item == "failed"]
+    assert len(stories) == len(failed) > 20
+    for story in stories:
+        lines = story.strip().splitlines()
+        labels = [line[2:15].strip() for line in lines[1:] if line[2:15].strip()]
+        assert lines[0].startswith("lab ") and lines[0].endswith("FAIL"), story
+        assert {"this check", "your program", "why", "look", "again", "hint"} <= set(labels), story
+        assert len(lines) <= 20 and len(labels) <= 12, story
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_finished_solution_passes_every_check(on_the_finished_solution, lab):
+    code, output, results = on_the_finished_solution
+    assert code == 0, output
+    assert {check.test for check in LABS[lab].checks if passed(results[lab][check.test])} == {check.test for check in LABS[lab].checks}
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_passes_with_its_predecessors_solutions_alone(lab, tmp_path):
+    code, output, results = run_suites(f"labs/{lab}", "--program", f"solutions/{lab}", results=tmp_path / "results.jsonl")
+    assert code == 0, output
+    assert all(passed(results[lab][check.test]) for check in LABS[lab].checks)
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_manifest_lists_every_check_and_no_other(on_the_finished_solution, lab):
+    _, _, results = on_the_finished_solution
+    assert set(results[lab]) == {check.test for check in LABS[lab].checks}
+
+
+def test_a_selection_of_nothing_is_an_error(tmp_path):
+    code, output, results = run_suites("labs/01", "-k", "no_such_check", results=tmp_path / "results.jsonl")
+    assert code != 0 and not results, output
+
+
+def test_an_unusable_program_is_one_line_and_no_verdict(tmp_path):
+    code, output, results = run_suites("labs/01", "--program", "no/such/folder", results=tmp_path / "results.jsonl")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "there is no folder" in output and "Traceback" not in output and not results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["starter", f"solutions/{max(LABS)}"])
+def test_results_are_the_same_three_times_in_a_row_and_in_reverse_order(program, tmp_path):
+    def results(number, *arguments):
+        _, output, found = run_suites(*arguments, "--program", program, results=tmp_path / f"{number}.jsonl")
+        assert found, output
+        return found
+    runs = [results(number, *SUITES) for number in range(3)]
+    backwards = [f"labs/{lab}/{check.test}" for lab in reversed(LABS) for check in reversed(LABS[lab].checks)]
+    runs.append(results("backwards", *backwards))
+    assert runs[0] == runs[1] == runs[2] == runs[3]
