@@ -22,7 +22,7 @@ class Evidence:
         try:
             self._begin()
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "story.txt").write_text("\n".join(story) + "\n")
+            (folder / "story.txt").write_text("\n".join(story) + "\n", encoding="utf-8")
             if program:
                 self._keep_program(folder, program)
         except OSError:
@@ -43,13 +43,13 @@ class Evidence:
 
     @staticmethod
     def _keep_program(folder, program):
-        with open(folder / "events.jsonl", "w") as file:
+        with open(folder / "events.jsonl", "w", encoding="utf-8") as file:
             for event in sorted(_events(program), key=lambda event: event["at"]):
                 file.write(json.dumps(event) + "\n")
         for number, process in enumerate(program.processes, 1):
             for stream in ("stdout", "stderr"):
                 if text := getattr(process, stream):
-                    (folder / f"{number:02}-{process.arguments[0]}.{stream}").write_text(text)
+                    (folder / f"{number:02}-{process.arguments[0]}.{stream}").write_text(text, encoding="utf-8")
         # Regular files alone: what a program links to or opens as a pipe is not ours to follow.
         for path in program.home.rglob("*"):
             if path.is_file() and not path.is_symlink() and path.stat().st_size <= 1 << 20:

@@ -209,7 +209,7 @@ class Process:
 def orphans(home):
     """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
     found = []
-    for pid in _children() - _leaders:
+    for pid in _candidates() - _leaders:
         try:
             child = psutil.Process(pid)
             if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
@@ -219,12 +219,15 @@ def orphans(home):
     return found
 
 
-def _children():
-    """The pids of our children. Linux lists them by thread, which is much faster than to look at every process."""
+def _candidates():
+    """The pids of our children, orphans that we adopted among them; where there is no adoption, of every process.
+
+    Linux lists children by thread, which is much faster than to look at every process.
+    """
     try:
         return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
     except OSError:
-        return {child.pid for child in psutil.Process().children()}
+        return set(psutil.pids())
 
 
 def _in_words(process):

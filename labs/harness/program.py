@@ -115,11 +115,15 @@ class Program:
         self._server.settle(self.outside)
 
     def spoil_home(self):
-        """Overwrite every file of the home with noise of the same length, at least 64 bytes. Empty ones stay."""
+        """Overwrite every file of the home with noise of at least its length. Empty files stay.
+
+        The noise comes in whole lines, so that no program can take it for the torn end of a log.
+        """
         random = Random(f"{self.seed} noise")
         for path in sorted(self.home.rglob("*")):
             if path.is_file() and not path.is_symlink() and path.stat().st_size:
-                path.write_bytes(random.randbytes(max(64, path.stat().st_size)))
+                lines = path.stat().st_size // 32 + 2
+                path.write_bytes(b"".join(b"\xff" + random.randbytes(30).replace(b"\n", b"\r") + b"\n" for _ in range(lines)))
 
     def discard(self):
         """End everything that still runs, without a trace. Returns the processes that ran, in words."""

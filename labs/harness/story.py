@@ -58,7 +58,7 @@ def _deeds(process, requests):
     for request in requests:
         name = NAMES[request.kind]
         if request.status == "answered":
-            parts.append(f"{name} ✓" if request.sent.status < 400 else f"{name} {request.sent.status}")
+            parts.append(f"{name} {request.sent.status}" if request.sent.status >= 400 else f"{name} ✓{_found(request)}")
         else:
             parts.append(name)
     last = requests[-1] if requests else None
@@ -70,6 +70,13 @@ def _deeds(process, requests):
     else:
         parts.append(process.end + (f": “{process.last_words[:160]}”" if process.code and process.last_words else ""))
     return " → ".join(parts)
+
+
+def _found(request):
+    if request.kind not in ("refund_lookup", "mail_lookup") or not request.made or request.made.status != 200:
+        return ""
+    found, = request.made.body.values()
+    return f" ({len(found) or 'none'} there)"
 
 
 def event_line(account, event):

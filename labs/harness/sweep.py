@@ -23,8 +23,12 @@ def sweep(programs, points, experiment):
         program.discard()
         return None
 
-    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+    pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
+    try:
         results = list(pool.map(run, points))
+    finally:
+        # After Ctrl-C or a time-out nobody waits for the points that were not begun.
+        pool.shutdown(wait=False, cancel_futures=True)
     failed = [(point, error) for point, error in zip(points, results) if error]
     if failed:
         point, error = failed[0]
