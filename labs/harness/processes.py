@@ -220,14 +220,17 @@ def orphans(home):
 
 
 def _candidates():
-    """The pids of our children, orphans that we adopted among them; where there is no adoption, of every process.
-
-    Linux lists children by thread, which is much faster than to look at every process.
-    """
-    try:
-        return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
-    except OSError:
-        return set(psutil.pids())
+    """The pids of all processes that may be orphans: our children, or those of init where there is no adoption."""
+    if sys.platform != "linux":
+        return {process.pid for process in psutil.process_iter(["ppid"]) if process.info["ppid"] == 1}
+    found = set()
+    # By thread, which is much faster than to look at every process of the machine.
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            found.update(map(int, Path(f"/proc/self/task/{thread}/children").read_text().split()))
+        except OSError:
+            pass  # this thread has just ended; its children are another one's now
+    return found
 
 
 def _in_words(process):
