@@ -6,18 +6,19 @@ _turns = {}
 
 
 def turns(conversation):
-    """The turns of a conversation so far, oldest first, as {"role", "content"}."""
-    return _turns.setdefault(conversation, [])
+    """The turns of a conversation so far, oldest first, as {"role", "content"}. None is no conversation."""
+    return _turns.get(conversation, [])
 
 
-def remember(conversation, role, content):
-    turns(conversation).append({"role": role, "content": content})
+def remember(conversation, question, answer):
+    """Add one exchange: what the user said and what was answered."""
+    exchange = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    _turns.setdefault(conversation, []).extend(exchange)
 
 
 def chat(conversation, lines):
     """Answer each line of `lines`; yields the model's replies."""
     for line in lines:
-        remember(conversation, "user", line)
-        reply = outside.ask(turns(conversation))
-        remember(conversation, "assistant", reply)
+        reply = outside.ask([*turns(conversation), {"role": "user", "content": line}])
+        remember(conversation, line, reply)
         yield reply

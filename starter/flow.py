@@ -10,8 +10,7 @@ def start(ticket, run_id=None):
     run_id = run_id or uuid4().hex
     print(run_id, flush=True)
 
-    memory = conversation.turns(ticket["conversation"]) if "conversation" in ticket else []
-    triage = outside.triage(ticket["text"], memory)
+    triage = outside.triage(ticket["text"], conversation.turns(ticket.get("conversation")))
 
     refund_id = outside.refund(triage["order_id"], triage["amount_cents"])
 
@@ -19,6 +18,5 @@ def start(ticket, run_id=None):
     outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
 
     if "conversation" in ticket:
-        conversation.remember(ticket["conversation"], "user", ticket["text"])
-        conversation.remember(ticket["conversation"], "assistant", text)
+        conversation.remember(ticket["conversation"], ticket["text"], text)
     return "done"

@@ -31,13 +31,12 @@ def work(run):
         run["results"][step] = function(run)
     run["step"], run["state"] = None, "done"
     record.save(run)
+    remember(run)
     return run["state"]
 
 
 def triage(run):
-    ticket = run["task"]
-    memory = conversation.turns(ticket["conversation"]) if "conversation" in ticket else []
-    return outside.triage(ticket["text"], memory)
+    return outside.triage(run["task"]["text"], conversation.turns(run["task"].get("conversation")))
 
 
 def refund(run):
@@ -46,13 +45,19 @@ def refund(run):
 
 
 def reply(run):
-    ticket, results = run["task"], run["results"]
-    text = f"{results['triage']['draft_text']}\n\nYour refund: {results['refund']['refund_id']}"
-    message_id = outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
-    if "conversation" in ticket:
-        conversation.remember(ticket["conversation"], "user", ticket["text"])
-        conversation.remember(ticket["conversation"], "assistant", text)
+    ticket = run["task"]
+    message_id = outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
     return {"message_id": message_id}
+
+
+def text_of(run):
+    return f"{run['results']['triage']['draft_text']}\n\nYour refund: {run['results']['refund']['refund_id']}"
+
+
+def remember(run):
+    """Add a run that is done to its conversation's memory. After a kill just before this it is lost: it is only memory."""
+    if "conversation" in run["task"]:
+        conversation.remember(run["task"]["conversation"], run["task"]["text"], text_of(run))
 
 
 STEPS = {"triage": triage, "refund": refund, "reply": reply}

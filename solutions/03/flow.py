@@ -52,9 +52,10 @@ def work(run):
         if step in EFFECTS:
             run["effects"][step]["state"] = "done"
         run["step"] = NEXT[step]
-        if run["step"] is None:
-            run["state"] = "done"
+        run["state"] = "running" if run["step"] else "done"
         record.save(run)
+        if run["state"] == "done":
+            remember(run)
     return run["state"]
 
 
@@ -63,9 +64,7 @@ class CannotKnow(Exception):
 
 
 def triage(run, begun_before):
-    ticket = run["task"]
-    memory = conversation.turns(ticket["conversation"]) if "conversation" in ticket else []
-    return outside.triage(ticket["text"], memory)
+    return outside.triage(run["task"]["text"], conversation.turns(run["task"].get("conversation")))
 
 
 def refund(run, begun_before):
@@ -75,14 +74,10 @@ def refund(run, begun_before):
 
 
 def reply(run, begun_before):
-    ticket, results, message_id = run["task"], run["results"], run["effects"]["reply"]["key"]
-    text = f"{results['triage']['draft_text']}\n\nYour refund: {results['refund']['refund_id']}"
+    ticket, message_id = run["task"], run["effects"]["reply"]["key"]
     # The mail service knows no keys. Whatever was begun must be looked up before it is sent again.
     if not (begun_before and was_sent(message_id)):
-        outside.send_mail(message_id, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
-    if "conversation" in ticket:
-        conversation.remember(ticket["conversation"], "user", ticket["text"])
-        conversation.remember(ticket["conversation"], "assistant", text)
+        outside.send_mail(message_id, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
     return {"message_id": message_id}
 
 
@@ -91,6 +86,16 @@ def was_sent(message_id):
         return outside.mail_was_sent(message_id)
     except outside.OutsideError as error:
         raise CannotKnow(f"reply: the mail may have been sent, and looking it up failed: {error}") from None
+
+
+def text_of(run):
+    return f"{run['results']['triage']['draft_text']}\n\nYour refund: {run['results']['refund']['refund_id']}"
+
+
+def remember(run):
+    """Add a run that is done to its conversation's memory. After a kill just before this it is lost: it is only memory."""
+    if "conversation" in run["task"]:
+        conversation.remember(run["task"]["conversation"], run["task"]["text"], text_of(run))
 
 
 STEPS = {"triage": triage, "refund": refund, "reply": reply}
