@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,9 @@ class Process:
         self.pid = self._popen.pid
         _leaders.add(self.pid)
         self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
-        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True)):
+        self._input = queue.SimpleQueue()
+        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True),
+                       threading.Thread(target=self._write, daemon=True)):
             thread.start()
         self.write(stdin)
         if not keep_stdin:
@@ -77,7 +80,7 @@ class Process:
     def line(self, number=1, deadline=DEADLINE):
         """The `number`-th line of stdout, waited for. Raises ProgramFault where it ends without one."""
         def there():
-            return self.stdout.count("\n") >= number or not self.running
+            return self._output["stdout"].count(b"\n") >= number or not self.running
         self.wait_until(there, f"print line {number} on stdout", deadline)
         lines = self.stdout.split("\n")
         if len(lines) <= number:
@@ -100,21 +103,30 @@ class Process:
         """The last line that it wrote on stderr, or an empty string."""
         return (self.stderr.strip().splitlines() or [""])[-1]
 
+    @property
+    def resident(self):
+        """How many bytes of memory the process and its descendants hold now (RSS)."""
+        leader = psutil.Process(self.pid)
+        return sum(process.memory_info().rss for process in (leader, *leader.children(recursive=True)))
+
     # ---- what is done to it
 
     def write(self, data):
-        """Send bytes to its standard input; a process that does not read is no error."""
-        try:
-            self._popen.stdin.write(data)
-            self._popen.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass
+        """Send bytes to its standard input, without waiting for it to read them; one that does not read is no error."""
+        self._input.put(data)
 
     def close_stdin(self):
+        """End its standard input, after all that was written."""
+        self._input.put(None)
+
+    def _write(self):
         try:
+            while (data := self._input.get()) is not None:
+                self._popen.stdin.write(data)
+                self._popen.stdin.flush()
             self._popen.stdin.close()
-        except BrokenPipeError:
-            pass
+        except (BrokenPipeError, ValueError):
+            pass  # it is dead, or has closed its standard input
 
     def wait_until(self, predicate, what, deadline=DEADLINE):
         """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""

@@ -89,6 +89,29 @@ class Program:
         self.processes.append(process)
         return process
 
+    def converse(self, conversation, lines, deadline=60.0):
+        """`chat` through these lines to the end. Returns the exchanges as turns, {"role", "content"}, oldest first."""
+        process = self.chat(conversation)
+        turns = self.say(process, lines, 0, deadline)
+        process.close_stdin()
+        process.wait(deadline)
+        if process.code != 0:
+            raise ProgramFault(f"{process} {process.end} after {len(lines)} turns; it should end with exit code 0")
+        return turns
+
+    def say(self, process, lines, said=0, deadline=60.0):
+        """Write these lines to a `chat` that has answered `said` before. Returns the exchanges as turns."""
+        process.write("".join(f"{line}\n" for line in lines).encode())
+        process.line(said + len(lines), deadline)
+        replies = process.stdout.split("\n")[said:said + len(lines)]
+        return [{"role": role, "content": text.rstrip("\r")} for pair in zip(lines, replies)
+                for role, text in zip(("user", "assistant"), pair)]
+
+    @property
+    def home_size(self):
+        """How many bytes the files of the home hold."""
+        return sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file() and not path.is_symlink())
+
     # ---- what is done to it
 
     def until(self, process, predicate, what, deadline=DEADLINE):

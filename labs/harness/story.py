@@ -1,5 +1,6 @@
 """What happened, told in a few lines: what the program did, what the outside saw, what that means."""
 
+import itertools
 import textwrap
 
 WIDTH = 110
@@ -58,7 +59,9 @@ def _deeds(process, requests):
     for request in requests:
         name = NAMES[request.kind]
         if request.status == "answered":
-            parts.append(f"{name} {request.sent.status}" if request.sent.status >= 400 else f"{name} ✓{_found(request)}")
+            nonsense = isinstance(request.sent.body, str)
+            parts.append(f"{name} {request.sent.status}" if request.sent.status >= 400 else
+                         f"{name}, answered with nonsense" if nonsense else f"{name} ✓{_found(request)}")
         else:
             parts.append(name)
     last = requests[-1] if requests else None
@@ -69,7 +72,8 @@ def _deeds(process, requests):
         parts.append("✂ killed (SIGKILL)")
     else:
         parts.append(process.end + (f": “{process.last_words[:160]}”" if process.code and process.last_words else ""))
-    return " → ".join(parts)
+    runs = [(part, len(list(same))) for part, same in itertools.groupby(parts)]
+    return " → ".join(part if count == 1 else f"{part} ×{count}" for part, count in runs)
 
 
 def _found(request):
