@@ -100,6 +100,12 @@ def each(programs):
     return lambda points, experiment: sweep(programs, points, experiment)
 
 
+@pytest.fixture
+def not_applicable():
+    """`not_applicable(reason)`: end the check, which has nothing to say of this program. Its points leave the total."""
+    return pytest.skip
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
@@ -177,7 +183,8 @@ def pytest_runtest_makereport(item, call):
     if isinstance(error, Told):
         report.longrepr = str(error)
     if call.when == "call" or report.failed:
-        status = "passed" if report.passed else "failed" if isinstance(error, Told) else "skipped" if report.skipped else "error"
+        status = "passed" if report.passed else "failed" if isinstance(error, Told) else \
+            "not applicable" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
                  "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None)}
@@ -194,7 +201,7 @@ def pytest_terminal_summary(terminalreporter, config):
     for number, checks in sorted(session.results.items()):
         lab = manifest.read(KIT / "labs" / number)
         passed = [check for check in lab.checks if set(checks.get(check.test, ["missing"])) == {"passed"}]
-        ran = [check for check in lab.checks if check.test in checks]
+        ran = [check for check in lab.checks if check.test in checks and set(checks[check.test]) != {"not applicable"}]
         terminalreporter.write_line(
             f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
             f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "
