@@ -187,7 +187,8 @@ def pytest_runtest_makereport(item, call):
             "not applicable" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
-                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None)}
+                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
+                 "story": str(error) if isinstance(error, Told) else None}
         item.config.stash[SESSION].results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
         if path := item.config.getoption("--lab-results"):
             with open(path, "a") as file:
