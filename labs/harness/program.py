@@ -45,7 +45,7 @@ class Program:
         """The record of a run, as `status` prints it. Raises ProgramFault where it prints none."""
         process = self.ask("status", run_id)
         if process.code != 0:
-            raise ProgramFault(f"`status {run_id}` {process.end}, it should print the run's record")
+            raise ProgramFault(f"{process} {process.end}, it should print the run's record")
         return self._object(process.stdout, process)
 
     def runs(self, state=None):
