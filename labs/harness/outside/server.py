@@ -131,9 +131,26 @@ class _Connection:
                 return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
             closed = getattr(select, "POLLRDHUP", select.POLLHUP)
             poll.register(self.socket, closed)
-            return bool(poll.poll(0))
+            return bool(poll.poll(0)) and not self._peer_waits()
         except (OSError, ValueError):
             return True  # closed here already
+
+    def _peer_waits(self):
+        """Whether a process still holds the other end of a TCP connection that sends no more.
+
+        TCP says the same of a client that is gone and of one that only finished sending. On one machine the kernel's
+        table tells them apart: the socket of a process has an inode. False where there is no such table.
+        """
+        ends = [f":{end[1]:04X}" for end in (self.socket.getpeername(), self.socket.getsockname())]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            try:
+                with open(table) as rows:
+                    for _, peer, own, *_, inode in (row.split()[:10] for row in rows):
+                        if [peer[-5:], own[-5:]] == ends:
+                            return inode != "0"
+            except OSError:
+                pass
+        return False
 
     def hang_up(self):
         try:
