@@ -467,6 +467,18 @@ def test_a_client_of_http_1_0_gets_its_answer_and_the_end_of_the_connection(clie
     assert len(account.refunds) == 1
 
 
+def test_a_client_that_asks_whether_to_send_its_body_is_told_to(client, account):
+    whole = client.raw("POST", "/v1/refunds", REFUND, "Expect: 100-continue", "Connection: close")
+    head, _, body = whole.partition(b"\r\n\r\n")
+    with client.connect() as sock:
+        sock.sendall(head + b"\r\n\r\n")
+        assert sock.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert account.requests == []
+        sock.sendall(body)
+        assert b" 201 " in read_all(sock).splitlines()[0]
+    assert len(account.refunds) == 1
+
+
 def test_a_client_that_asks_for_the_end_of_the_connection_gets_it(client):
     with client.connect() as sock:
         sock.sendall(client.raw("GET", "/v1/mails?message_id=m", None, "Connection: close"))

@@ -222,6 +222,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._send(error(code, "malformed", message or "this is no HTTP request"))
 
+    def handle_expect_100(self):
+        super().handle_expect_100()
+        self.wfile.flush()  # the client sends no body before it has read this
+        return True
+
     def _serve(self):
         body = self._read_body()
         if body is None:
