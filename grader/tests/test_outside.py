@@ -488,6 +488,14 @@ def test_a_client_that_asks_for_the_end_of_the_connection_gets_it(client):
 # ---- what did not arrive whole
 
 
+def test_a_header_that_is_cut_short_is_no_request(client, account):
+    for _, method, path, body, _ in (REQUESTS[1], REQUESTS[3]):
+        head = client.raw(method, path, body).partition(b"\r\n\r\n")[0]
+        for cut in range(len(head) + 3):
+            client.exchange((head + b"\r\n\r\n")[:cut])
+    assert account.requests == [] and account.events == []
+
+
 def test_a_body_that_is_cut_short_is_no_request(client, account):
     whole = client.raw("POST", "/v1/refunds", REFUND)
     body = len(json.dumps(REFUND))

@@ -210,6 +210,17 @@ class _TcpServer(_Server, socketserver.TCPServer):
     allow_reuse_address = True
 
 
+class _Lines:
+    """The lines of a stream, and the last one that was read: empty at the stream's end."""
+
+    def __init__(self, stream):
+        self._stream, self.last = stream, b""
+
+    def readline(self, limit):
+        self.last = self._stream.readline(limit)
+        return self.last
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "killproof"
@@ -221,6 +232,16 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code, message=None, explain=None):
         self.close_connection = True
         self._send(error(code, "malformed", message or "this is no HTTP request"))
+
+    def parse_request(self):
+        # The parser takes the end of the stream for the end of the header. A client that died there asked for nothing.
+        stream, self.rfile = self.rfile, _Lines(self.rfile)
+        try:
+            parsed, last = super().parse_request(), self.rfile.last
+        finally:
+            self.rfile = stream
+        self.close_connection = self.close_connection or not last
+        return parsed and bool(last)
 
     def handle_expect_100(self):
         super().handle_expect_100()
