@@ -517,6 +517,47 @@ def test_a_body_in_chunks_that_is_cut_short_is_no_request(client, account):
     assert len(account.refunds) == 1
 
 
+def mail_of(size):
+    """A mail that is exactly this many bytes of JSON."""
+    return {**MAIL, "body": "x" * (size - len(json.dumps({**MAIL, "body": ""})))}
+
+
+def test_a_body_of_the_largest_size_is_accepted(client, account):
+    assert len(json.dumps(mail_of(BODY_LIMIT))) == BODY_LIMIT
+    assert client.call("POST", "/v1/mails", mail_of(BODY_LIMIT)).status == 202
+    assert len(account.mails) == 1
+
+
+@pytest.mark.parametrize("size", [BODY_LIMIT + 1, 8 * BODY_LIMIT], ids=["by one byte", "by far"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["whole", "in chunks"])
+def test_a_body_that_is_too_large_is_refused_though_the_client_sends_all_of_it_first(client, account, size, chunked):
+    data = whole = json.dumps(mail_of(size)).encode()
+    with client.connection() as connection:
+        if chunked:
+            data = (whole[start:start + 65536] for start in range(0, size, 65536))
+        connection.request("POST", "/v1/mails", data, client.headers(), encode_chunked=chunked)
+        reply = Reply(connection.getresponse())
+    assert reply.status == 413 and error_code(reply) == "malformed" and reply.headers["Connection"] == "close"
+    assert account.requests == [] and account.mails == []
+
+
+@pytest.mark.parametrize("length", ["9" * 12, "9" * 5000])
+def test_a_body_that_is_announced_too_large_is_refused_before_it_is_sent(client, account, length):
+    with client.connect() as sock:
+        sock.sendall(client.raw("POST", "/v1/mails", None, f"Content-Length: {length}"))
+        assert b" 413 " in read_all(sock).splitlines()[0]
+    assert account.requests == []
+
+
+@pytest.mark.parametrize("header, data", [
+    *((f"Content-Length: {length}", b"") for length in ("-1", "+5", "0x5", "5,5", "five", "5_0", "\u00b2")),
+    *(("Transfer-Encoding: chunked", size + b"\r\n") for size in (b"", b"-1", b"-5", b"0x5", b"five", b"5_0", b"\xb2", b";a=b"))])
+def test_a_size_that_is_no_number_is_refused(server, client, account, header, data):
+    answer = client.exchange(client.raw("POST", "/v1/mails", None, header) + data)
+    assert b" 400 " in answer.splitlines()[0] and b'"malformed"' in answer
+    assert account.requests == [] and server.errors == []
+
+
 # ---- faults
 
 

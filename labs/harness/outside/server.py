@@ -210,6 +210,20 @@ class _TcpServer(_Server, socketserver.TCPServer):
     allow_reuse_address = True
 
 
+class _Refused(Exception):
+    """A request that is refused before it is read to its end: an HTTP status and a message."""
+
+
+def _size(text, base, already=0):
+    """The number of bytes that a client announces after `already` many. Raises _Refused."""
+    text, digits = text.strip(), "0123456789abcdef"[:base]
+    if not text or text.lower().strip(digits):
+        raise _Refused(400, "the size of the body, or of a chunk of it, is no number")
+    if len(text) > 20 or already + int(text, base) > BODY_LIMIT:
+        raise _Refused(413, f"the body may have at most {BODY_LIMIT} bytes")
+    return int(text, base)
+
+
 class _Lines:
     """The lines of a stream, and the last one that was read: empty at the stream's end."""
 
@@ -232,6 +246,10 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code, message=None, explain=None):
         self.close_connection = True
         self._send(error(code, "malformed", message or "this is no HTTP request"))
+        # A socket that is closed with unread data in it takes the answer back. The rest is read and thrown away.
+        self.connection.shutdown(socket.SHUT_WR)
+        while self.connection.recv(1 << 16):
+            pass
 
     def parse_request(self):
         # The parser takes the end of the stream for the end of the header. A client that died there asked for nothing.
@@ -249,7 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _serve(self):
-        body = self._read_body()
+        try:
+            body = self._read_body()
+        except _Refused as refused:
+            self.send_error(*refused.args)
+            return
         if body is None:
             self.close_connection = True  # cut short: no request
             return
@@ -321,25 +343,21 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer)
 
     def _read_body(self):
-        """The whole body, empty where there is none; None where it did not arrive whole."""
+        """The whole body, empty where there is none; None where it did not arrive whole. Raises _Refused."""
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             return self._read_chunks()
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > BODY_LIMIT:
-            self.send_error(413, f"the body may have at most {BODY_LIMIT} bytes, and Content-Length must say how many")
-            return None
-        body = self.rfile.read(int(length))
-        return body if len(body) == int(length) else None
+        length = _size(self.headers.get("Content-Length", "0"), 10)
+        body = self.rfile.read(length)
+        return body if len(body) == length else None
 
     def _read_chunks(self):
         body = b""
         while True:
             line = self.rfile.readline(1024)
-            try:
-                size = int(line.split(b";")[0], 16)
-            except ValueError:
+            if not line.endswith(b"\n"):
                 return None
-            chunk = self.rfile.read(size) if len(body) + size <= BODY_LIMIT else b""
+            size = _size(line.split(b";")[0].decode("latin-1"), 16, len(body))
+            chunk = self.rfile.read(size)
             if len(chunk) != size or not self.rfile.readline(1024).endswith(b"\n"):
                 return None
             if size == 0:
