@@ -458,6 +458,14 @@ def test_a_body_in_chunks_is_a_body(client, account):
     assert account.mails == [MAIL] * 3
 
 
+def test_fields_after_the_last_chunk_belong_to_the_same_request(client, account):
+    data = json.dumps(REFUND).encode()
+    request = client.raw("POST", "/v1/refunds", None, "Transfer-Encoding: chunked")
+    request += b"%x;part=1\r\n%s\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n" % (len(data), data)
+    assert client.exchange(request * 2).count(b"HTTP/1.1 201 ") == 2
+    assert len(account.refunds) == 2 == len(account.requests)
+
+
 def test_a_client_of_http_1_0_gets_its_answer_and_the_end_of_the_connection(client, account):
     request = client.raw("POST", "/v1/refunds", REFUND).replace(b"HTTP/1.1", b"HTTP/1.0")
     with client.connect() as sock:
@@ -510,7 +518,7 @@ def test_a_body_in_chunks_that_is_cut_short_is_no_request(client, account):
     data = json.dumps(REFUND).encode()
     head = client.raw("POST", "/v1/refunds", None, "Transfer-Encoding: chunked")
     whole = head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (data[:20], data[20:])) + b"0\r\n\r\n"
-    for cut in range(len(head), len(whole) - 1):
+    for cut in range(len(head), len(whole)):
         client.exchange(whole[:cut])
     assert account.requests == []
     client.exchange(whole)

@@ -357,11 +357,13 @@ class _Handler(BaseHTTPRequestHandler):
             if not line.endswith(b"\n"):
                 return None
             size = _size(line.split(b";")[0].decode("latin-1"), 16, len(body))
+            if size == 0:
+                while (line := self.rfile.readline(1024)).strip():
+                    pass  # fields may follow the last chunk; they say nothing that we need
+                return body if line.endswith(b"\n") else None
             chunk = self.rfile.read(size)
             if len(chunk) != size or not self.rfile.readline(1024).endswith(b"\n"):
                 return None
-            if size == 0:
-                return body
             body += chunk
 
     def _send(self, answer):
