@@ -1060,6 +1060,16 @@ def test_garbage_is_answered_in_the_form_of_errors_or_not_at_all_and_breaks_noth
     assert client.refund().status == 201
 
 
+def test_a_path_that_is_none_is_refused(server, client, account):
+    answer = client.exchange(client.raw("GET", "http://[/v1/refunds?order_id=A-1009"))
+    assert b" 400 " in answer.splitlines()[0] and b'"malformed"' in answer
+    assert account.requests == [] and server.errors == []
+
+
+def test_a_whole_address_does_for_a_path(client):
+    assert client.call("GET", "http://localhost/v1/mails?message_id=m").body == {"mails": []}
+
+
 def test_random_bytes_break_nothing(server, client, account):
     random = Random("noise")
     whole = [client.raw(method, path, body, "Idempotency-Key: k") for _, method, path, body, _ in REQUESTS]

@@ -281,7 +281,11 @@ class _Handler(BaseHTTPRequestHandler):
         if account is None:
             self._send(error(401, "unauthorized", "send the API key: Authorization: Bearer KEY"))
             return
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self.send_error(400, "this is no path")
+            return
         malformed, parsed = False, None
         if self.command != "GET":
             try:
