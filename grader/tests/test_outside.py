@@ -252,6 +252,13 @@ def test_the_model_reads_order_and_price_from_the_last_message_of_the_user(clien
     assert account.readings() == [found]
 
 
+@pytest.mark.parametrize("text", ["hello", "A-1 for $4", "$" + "9" * 5000 + ".00", "A-\u0663 at $\u0663.00"])
+def test_a_ticket_without_an_order_and_a_price_is_a_question(client, text):
+    found = client.triage({**TRIAGE, "messages": [{"role": "user", "content": text}]})
+    assert found["classification"] == "question" and found["amount_cents"] is None
+    assert found["draft_text"]
+
+
 def test_the_model_never_gives_the_same_answer_twice(client):
     answers = [client.triage() for _ in range(60)]
     assert len({answer["amount_cents"] for answer in answers}) == 60
