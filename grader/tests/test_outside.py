@@ -413,9 +413,11 @@ def test_the_mail_service_refuses_an_incomplete_body(client, account, body):
 @pytest.mark.parametrize("method, path", [("GET", "/"), ("GET", "/v1/refunds/R-1"), ("POST", "/v1/refund"), ("PUT", "/v1/refunds"),
                                           ("DELETE", "/v1/mails"), ("GET", "/v1/chat/completions"), ("PATCH", "/v1/mails")])
 def test_what_is_not_there_is_not_found(client, account, method, path):
-    reply = client.call(method, path, None if method == "GET" else REFUND)
-    assert reply.status == 404 and error_code(reply) == "not_found"
-    assert account.refunds == [] and account.mails == [] and account.requests[0].kind == "unknown"
+    for body in (REFUND, None, b"{"):
+        reply = client.call(method, path, body)
+        assert reply.status == 404 and error_code(reply) == "not_found"
+    assert account.refunds == [] and account.mails == []
+    assert [request.kind for request in account.requests] == ["unknown"] * 3
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe\x00", b"[" * 200_000, b'{"amount_cents": ' + b"9" * 5000 + b"}", b"order_id=A-1"],
@@ -741,6 +743,8 @@ def test_a_fault_of_any_kind_counts_requests_of_every_kind(client, account):
     statuses = [client.call(method, path, body).status for _, method, path, body, _ in REQUESTS]
     assert statuses == [200, 503, 503, 503, 503]
     assert client.refund().status == 201
+    fault_at(account, "any", "answer", times=2)
+    assert [client.call("GET", "/v1/nothing").status, client.refund(b"{").status, client.refund().status] == [503, 503, 201]
 
 
 def test_the_first_fault_that_strikes_wins_and_every_fault_counts_for_itself(client, account):

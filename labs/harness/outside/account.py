@@ -21,7 +21,8 @@ KIND_OF = {("POST", "/v1/chat/completions"): "model", ("POST", "/v1/refunds"): "
 class Request:
     """One whole request and what became of it.
 
-    `number` counts all requests of the account from 1. `kind` is one of faults.KINDS, or `unknown`. `key` is what
+    `number` counts all requests of the account from 1. `kind` is one of faults.KINDS, `malformed` for a body that is
+    no JSON, or `unknown` for what is not there. `key` is what
     identifies the effect: the Idempotency-Key of a refund, the message_id of a mail. `group` is the process group
     of the client, None where the socket does not tell. `tokens` is the size of a prompt. `effect` is what this
     very request did; a refund that was only replayed has none. `made` is the answer that the service made when it
@@ -140,7 +141,7 @@ class Account:
             key = body["message_id"]
         with self.changed:
             request = Request(len(self.requests) + 1, kind, method, path, query, body, key, group, time.monotonic())
-            if malformed:
+            if malformed and kind != "unknown":
                 request.kind = "malformed"
             elif kind == "model" and isinstance(body, dict):
                 try:
