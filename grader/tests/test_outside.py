@@ -675,6 +675,32 @@ def test_a_request_that_acts_and_hangs_is_not_answered_and_the_connection_stays(
     assert request.status == "unanswered"
 
 
+def test_a_request_that_hangs_is_not_answered_when_it_is_released_but_is_no_longer_held(client, account):
+    fault_at(account, "refund", "hang")
+    with client.connect() as sock:
+        sock.sendall(client.raw("POST", "/v1/refunds", REFUND))
+        request, = until_held(account)
+        account.release()
+        assert read_all(sock) == b""
+    assert request.status == "unanswered" and account.held() == []
+
+
+def test_a_released_request_is_not_held_again_before_it_goes_on(server, client, account, monkeypatch):
+    held_again = []
+    act = account.act
+
+    def act_slowly(request, fault=None):
+        held_again.extend(account.held())
+        return act(request, fault)
+    monkeypatch.setattr(account, "act", act_slowly)
+    fault_at(account, "refund", "hold_before")
+    with in_background(client.refund) as answer:
+        until_held(account)
+        account.release()
+        assert answer.result(PATIENCE).status == 201
+    assert held_again == []
+
+
 @EVERY_ACTION
 def test_a_500_after_the_deed_hides_that_it_acted(client, account, kind, method, path, body, status):
     fault_at(account, kind, "fail_after")

@@ -43,7 +43,7 @@ class Request:
     made: Answer | None = None
     sent: Answer | None = None
     status: str = "received"   # received, held before, acted, held after, answered, unanswered, dropped
-    verdict: str | None = field(default=None, repr=False)  # for a held one: release or drop
+    verdict: str | None = field(default=None, repr=False)  # for one that is or was held: release or drop
 
     @property
     def acted(self):
@@ -158,10 +158,9 @@ class Account:
         with self.changed:
             self._note(request, f"held {when}")
             self.changed.wait_for(lambda: request.verdict)
-            verdict, request.verdict = request.verdict, None
-            if verdict == "drop":
+            if request.verdict == "drop":
                 self._note(request, "unanswered" if when == "after" else "dropped")
-            return verdict == "release"
+            return request.verdict == "release"
 
     def act(self, request, fault=None):
         """Let the service work on the request. From here on it has happened."""

@@ -325,7 +325,8 @@ class _Handler(BaseHTTPRequestHandler):
         if deed == "hold_after" and not account.hold(request, "after"):
             self.close_connection = True
         elif deed == "hang":
-            account.hold(request, "after")
+            if account.hold(request, "after"):
+                account.end(request, "unanswered")
             self.close_connection = True
         elif deed == "close":
             account.end(request, "unanswered")
