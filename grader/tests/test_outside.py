@@ -942,6 +942,24 @@ def test_a_request_that_the_server_has_not_begun_to_read_is_settled_too(server, 
     assert len(account.refunds) == (kind == "refund") and len(account.mails) == (kind == "mail")
 
 
+@EVERY_ACTION
+def test_a_request_whose_connection_is_not_accepted_yet_is_settled_too(server, client, account, doomed, monkeypatch,
+                                                                       kind, method, path, body, status):
+    gate = threading.Event()
+    monkeypatch.setattr(server._server, "verify_request", lambda *_: gate.wait(PATIENCE))
+    kill = doomed(client.raw(method, path, body))
+    kill()
+    try:
+        with pytest.raises(TimeoutError):
+            server.settle(account, deadline=0.1)
+        assert account.requests == []
+    finally:
+        gate.set()
+    request = settled_for_good(server, client, account)
+    assert request.acted and request.kind == kind
+    assert len(account.refunds) == (kind == "refund") and len(account.mails) == (kind == "mail")
+
+
 @pytest.mark.parametrize("half_closed", [False, True], ids=["open", "half closed"])
 @pytest.mark.parametrize("deed", ["hold_before", "hold_after"])
 def test_settling_does_not_disturb_a_live_client_of_the_same_account(server, client, account, doomed, deed, half_closed):

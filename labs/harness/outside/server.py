@@ -72,8 +72,8 @@ class Outside:
         """
         # Connections are accepted in the order in which they came. Once a later one is answered, every earlier
         # one is known, though its client died before anybody looked at it.
-        self._knock()
         until = time.monotonic() + deadline
+        self._knock(deadline)
         for connection in self._server.connections():
             # One whose account is not known yet sent no whole request so far; it may still hold one in its buffer.
             if connection.account not in (account, None) or not connection.abandoned():
@@ -87,13 +87,10 @@ class Outside:
                 if time.monotonic() > until:
                     raise TimeoutError(f"a request of a dead process was not settled within {deadline:g} s")
 
-    def _knock(self):
-        if self._path:
-            knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            knock.connect(str(self._path))
-        else:
-            knock = socket.create_connection(self._server.server_address)
-        with knock:
+    def _knock(self, deadline):
+        with socket.socket(self._server.address_family, socket.SOCK_STREAM) as knock:
+            knock.settimeout(deadline)
+            knock.connect(self._server.server_address)
             knock.sendall(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
             while knock.recv(4096):
                 pass
