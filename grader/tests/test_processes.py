@@ -355,6 +355,34 @@ def test_a_process_that_outlives_the_kill_is_reported_and_ended(bench, forks, qu
     assert gone(daemon)
 
 
+def test_a_daemon_that_is_being_made_during_the_kill_is_reported(bench, monkeypatch):
+    program = bench.program("""
+import os, signal
+running, go = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(go, b"%d %d" % (os.getppid(), os.getpid()))
+    signal.pause()
+print(os.read(running, 50).decode(), flush=True)
+signal.pause()
+""")
+    process = program.begin("start")
+    between, daemon = map(int, process.line().split())
+    candidates = processes._candidates
+
+    def and_then_the_one_between_ends():
+        found = candidates()
+        if between in found and psutil.Process(daemon).ppid() == between:
+            os.kill(between, signal.SIGKILL)
+            os.waitid(os.P_PID, between, os.WEXITED | os.WNOWAIT)
+        return found
+    monkeypatch.setattr(processes, "_candidates", and_then_the_one_between_ends)
+    with pytest.raises(ProgramFault, match=f"process {daemon} .* outlived the kill"):
+        program.kill(process)
+    assert len(survivors(patience=0)) == 1 and gone(daemon)
+
+
 def test_a_daemon_that_outlives_the_end_of_its_program_is_reported(bench):
     program = bench.program(DAEMON.format(forks=2, quiet=True, stays=False))
     process = program.begin("start").wait()

@@ -220,14 +220,17 @@ class Process:
 
 def orphans(home):
     """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
-    found = []
-    for pid in _candidates() - _leaders:
-        try:
-            child = psutil.Process(pid)
-            if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
-                found.append(_in_words(child))
-        except psutil.Error:
-            pass
+    found, seen = [], set(_leaders)
+    # One that ends while we look leaves its children to us: look until there is nobody new.
+    while new := _candidates() - seen:
+        for pid in new:
+            try:
+                child = psutil.Process(pid)
+                if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
+                    found.append(_in_words(child))
+            except psutil.Error:
+                pass
+        seen |= new
     return found
 
 
