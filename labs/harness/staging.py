@@ -43,6 +43,8 @@ def stage(program, folder, command=None):
     layers = _layers(program)
     for layer in layers:
         _copy(layer, folder / "starter")
+    # Without it a folder is no more than a namespace package, and an installed kit's own starter would be run instead.
+    (folder / "starter" / "__init__.py").touch()
     # Compiled once here rather than at each of hundreds of starts. Compiling runs nothing of the program.
     subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", str(folder)], timeout=60,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
