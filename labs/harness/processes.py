@@ -95,7 +95,7 @@ class Process:
         if self.killed:
             return "was killed"
         if self.code < 0:
-            return f"died of {signal.Signals(-self.code).name}"
+            return f"died of {_signal_name(-self.code)}"
         return f"ended with exit code {self.code}"
 
     @property
@@ -216,6 +216,13 @@ class Process:
 
     def __str__(self):
         return f"`{' '.join(map(short, self.arguments))}`"
+
+
+def _signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # most real-time signals have no name
 
 
 def orphans(home):
