@@ -16,7 +16,7 @@ def run_outside(port, pace):
     console = Console(highlight=False, soft_wrap=True)
     try:
         server = Outside(port=port, seed=time.time_ns(), pace=pace, open_to_all=True,
-                         watch=lambda account, event: _print(console, account, event))
+                         watch=lambda _, event: _print(console, event))
     except OSError as error:
         print(f"cannot listen on port {port}: {error.strerror}; end what listens there, or choose another with --port "
               "and name it in OUTSIDE", file=sys.stderr)
@@ -33,8 +33,8 @@ def run_outside(port, pace):
     return 0
 
 
-def _print(console, account, event):
-    line = event_line(account, event)
+def _print(console, event):
+    line = event_line(event)
     if line is None:
         return
     request = event.request

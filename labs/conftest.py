@@ -142,12 +142,12 @@ def _told(item, error, made):
     name = f"{lab.number}-{_short(item)}"
 
     head = f"lab {lab.number} · {lab.title}"
-    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", check.does if check else item.name)]
+    does = check.does if check else item.name
+    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
-    folder = session.evidence.keep(name, lines, program)
-    if folder:
-        lines.append(story.labelled("look", f".lab-evidence/latest/{folder.name}/story.txt"))
+    if look := session.evidence.keep(name, lines, program, does, reason):
+        lines.append(story.labelled("look", str(look)))
     lines.append(story.labelled("again", _again(item)))
     lines.append(story.labelled("hint", f"labs/{lab.number}/README.md"))
     told = Told("\n".join(lines))
