@@ -25,12 +25,13 @@ class Outside:
     `path` is where a Unix socket is made; without it the server listens on 127.0.0.1 at `port` (0: any free one).
     `pace` is how many seconds a request waits before it acts, and again before it is answered: for a person who
     watches. With `open_to_all` any key opens an account; otherwise an unknown key is answered 401.
-    `watch(account, event)` is called for each line of each ledger.
+    `watch(account, event)` is called for each line of each ledger. `page.answer(path, headers)` is offered each GET
+    without an account, before it is answered 401: it returns None, or a status, headers and the body in chunks of bytes.
     """
 
-    def __init__(self, path=None, port=0, seed=0, pace=0.0, open_to_all=False, watch=None):
+    def __init__(self, path=None, port=0, seed=0, pace=0.0, open_to_all=False, watch=None, page=None):
         self._seed, self._watch, self._open_to_all = seed, watch, open_to_all
-        self.pace = pace
+        self.pace, self.page = pace, page
         self._accounts = {}
         self._lock = threading.Lock()
         self._server = _UnixServer(str(path), _Handler) if path else _TcpServer(("127.0.0.1", port), _Handler)
@@ -275,6 +276,8 @@ class _Handler(BaseHTTPRequestHandler):
         connection = self.server.connection_of(self.request)
         scheme, _, key = self.headers.get("Authorization", "").partition(" ")
         account = self.server.outside.account_of(key.strip()) if scheme.lower() == "bearer" else None
+        if account is None and self._show_page():
+            return
         if account is None:
             self._send(error(401, "unauthorized", "send the API key: Authorization: Bearer KEY"))
             return
@@ -299,6 +302,22 @@ class _Handler(BaseHTTPRequestHandler):
             connection.request = None
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve
+
+    def _show_page(self):
+        page = self.server.outside.page
+        shown = page.answer(self.path, self.headers) if page and self.command == "GET" else None
+        if shown is None:
+            return False
+        status, headers, chunks = shown
+        self.close_connection = True  # it has no length: the end of the connection is the end of the body
+        self.send_response(status)
+        for name, value in {**headers, "Connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(chunk)
+            self.wfile.flush()
+        return True
 
     def _answer(self, account, request, fault, connection):
         deed = fault.deed if fault else None
