@@ -138,6 +138,21 @@ def test_nothing_of_a_program_is_left_once_it_is_discarded(bench):
     assert program.discard() == []
 
 
+def test_folders_too_deep_to_walk_are_discarded_too(bench):
+    program = bench.program("""
+import os
+for place in (os.environ["LAB_HOME"], os.environ["TMPDIR"]):
+    os.chdir(place)
+    for _ in range(3000):
+        os.mkdir("deep")
+        os.chdir("deep")
+""")
+    process = program.begin("start").wait()
+    assert process.code == 0
+    program.discard()
+    assert not process.folder.exists() and not program.home.exists()
+
+
 def test_a_chat_is_spoken_to_line_by_line(bench):
     program = bench.program("import sys\nfor line in sys.stdin: print('you said', line.strip(), flush=True)")
     process = program.chat("C-1")

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 from .processes import DEADLINE, Process, ProgramFault, orphans
+from .scratch import remove
 
 KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
 
@@ -151,7 +152,7 @@ class Program:
     def discard(self):
         """End everything that still runs, without a trace. Returns the processes that ran, in words."""
         ran = [f"process {process.pid} ({process})" for process in self.processes if process.discard()]
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
         return ran
 
     # ----

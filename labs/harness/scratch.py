@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ def scratch():
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         lock.close()
 
 
@@ -32,6 +33,17 @@ def _remove_abandoned(folder):
     try:
         with open(folder / "lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
     except OSError:
         pass  # in use, being made this moment, or somebody else's
+
+
+def remove(folder):
+    """Remove a folder, whatever a program made of it. What cannot be removed stays."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        pass
+    if os.path.lexists(folder):
+        # rmtree needs a stack frame and an open file for each level; rm does without.
+        subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL)
