@@ -376,6 +376,8 @@ import os, signal
 running, go = os.pipe()
 if os.fork() == 0:
     os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2): os.dup2(null, stream)
     if os.fork() == 0:
         os.write(go, b"%d %d" % (os.getppid(), os.getpid()))
     signal.pause()
@@ -448,6 +450,31 @@ def test_those_that_are_known_and_those_that_are_about_to_end_are_no_survivors(b
     assert known.running
     ends.join()
     ending.wait()
+
+
+def test_a_dead_child_of_a_live_program_is_no_survivor(bench):
+    program = bench.program("""
+import os, signal
+if (child := os.fork()) == 0:
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print("dead", flush=True)
+signal.pause()
+""")
+    process = program.begin("start")
+    assert process.line() == "dead"
+    assert survivors({process.pid}, patience=0) == []
+
+
+def test_a_program_that_nobody_discarded_is_a_survivor_and_keeps_its_exit_code(bench):
+    program = bench.shell("exit 5")
+    ended = program.begin("start").wait()
+    running = bench.program(FOREVER).begin("start")
+    left, = survivors(patience=0)
+    assert left.startswith(f"process {running.pid} (")
+    assert running.wait(PATIENCE).code == -signal.SIGKILL and not running.killed
+    for process, code in ((ended, 5), (running, -signal.SIGKILL)):
+        assert process.kill().code == code and gone(process.pid)
 
 
 def test_a_stopped_program_does_nothing_until_it_goes_on(bench):

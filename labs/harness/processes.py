@@ -252,17 +252,31 @@ def _in_words(process):
     return f"process {process.pid} ({' '.join(process.cmdline())[:80] or process.name()})"
 
 
+def _is_dead(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _buried_by_another(process):
+    try:
+        return _is_dead(process) and process.ppid() != os.getpid()
+    except psutil.NoSuchProcess:
+        return True
+
+
 def survivors(known=frozenset(), patience=1.0):
     """Descendants of this process that still run, but those whose pids are `known`; they are killed.
 
     Returns a description of each. One that is about to end gets `patience` seconds for it.
     """
-    def left():
-        return [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
-
-    gone, alive = psutil.wait_procs(left(), timeout=patience)
+    here = [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
+    # Waiting buries our own dead. Those whose parent lives are its to bury, and a leader is buried by its Process alone.
+    _, alive = psutil.wait_procs([child for child in here if child.pid not in _leaders and not _buried_by_another(child)],
+                                 timeout=patience)
     found = []
-    for process in alive:
+    for process in (*alive, *(child for child in here if child.pid in _leaders and not _is_dead(child))):
         try:
             found.append(_in_words(process))
             process.kill()
