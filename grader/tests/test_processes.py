@@ -608,7 +608,15 @@ def test_staging_runs_nothing_of_the_program_and_a_syntax_error_waits_for_its_st
 
 def test_a_command_that_there_is_not_is_a_fault_that_names_it(bench):
     program = bench.program("", "no-such-command main")
-    with pytest.raises(ProgramFault, match="`no-such-command` cannot be started: No such file or directory"):
+    for _ in range(2):
+        with pytest.raises(ProgramFault, match="`no-such-command` cannot be started: No such file or directory"):
+            program.begin("start")
+    assert program.processes == []
+
+
+def test_a_script_that_may_not_be_executed_is_a_fault_that_says_so(bench):
+    program = bench.program("#!/bin/sh", "./main")
+    with pytest.raises(ProgramFault, match="`./main` cannot be started: Permission denied"):
         program.begin("start")
 
 

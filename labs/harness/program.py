@@ -1,5 +1,6 @@
 """A program under test, in one home and with one account: the unit of every experiment."""
 
+import itertools
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ class Program:
         self.staged, self.outside, self.seed = staged, outside, seed
         self.home = Path(folder) / "lab-home"
         self.home.mkdir(parents=True)
-        self.processes = []
+        self.processes, self._numbers = [], itertools.count(1)
         self._folder, self._server = Path(folder), server
         self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
                           "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
@@ -76,7 +77,7 @@ class Program:
 
         A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
         """
-        folder = self._folder / f"start-{len(self.processes) + 1}"
+        folder = self._folder / f"start-{next(self._numbers)}"
         shutil.copytree(self.staged.folder, folder / "program")
         for name in ("home", "tmp"):
             (folder / name).mkdir()
