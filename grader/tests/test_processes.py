@@ -314,6 +314,15 @@ def test_a_program_that_ended_is_killed_in_vain(bench):
     assert gone(process.pid)
 
 
+def test_a_program_that_ended_before_the_kill_struck_was_not_killed(bench):
+    program = bench.shell("sleep 1000 & exit 5")
+    process = program.begin("start")
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process.running, "its child still holds its output"
+    program.kill(process)
+    assert process.code == 5 and not process.killed and process.end == "ended with exit code 5"
+
+
 def test_a_killed_program_can_be_killed_again(bench):
     program = bench.program(FOREVER)
     process = program.begin("start")

@@ -44,7 +44,7 @@ class Process:
         self.folder = folder
         self.changed = changed
         self.begun, self.ended = time.monotonic(), None
-        self.code, self.killed = None, False
+        self.code, self._struck = None, False
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
         try:
@@ -76,6 +76,10 @@ class Process:
     @property
     def running(self):
         return self.ended is None
+
+    @property
+    def killed(self):
+        return self._struck and self.code == -signal.SIGKILL
 
     def line(self, number=1, deadline=DEADLINE):
         """The `number`-th line of stdout, waited for. Raises ProgramFault where it ends without one."""
@@ -148,7 +152,7 @@ class Process:
         Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
         if self._popen.returncode is None:
-            self.killed = self.killed or self.running
+            self._struck = self._struck or self.running
             os.killpg(self.pid, signal.SIGKILL)
             with self.changed:
                 self.changed.wait_for(lambda: not self.running)
