@@ -239,6 +239,16 @@ def test_a_program_that_says_too_much_is_ended_and_told_so(bench, stream):
         process.wait()
     assert process.code == -signal.SIGKILL and not process.killed
     assert len(getattr(process, stream)) == OUTPUT_LIMIT
+    with pytest.raises(ProgramFault, match="`start -`: it wrote more than 1 MiB of output and was ended and had printed 0"):
+        process.line()
+    with pytest.raises(ProgramFault, match="`start -` wrote more than 1 MiB of output and was ended; it should send a request"):
+        program.until_held(process)
+
+
+def test_a_program_may_say_as_much_as_it_may(bench):
+    program = bench.program(f"print('x' * {OUTPUT_LIMIT - 1})")
+    process = program.ask("start")
+    assert process.code == 0 and len(process.stdout) == OUTPUT_LIMIT
 
 
 def test_a_program_that_says_too_much_takes_its_children_with_it(bench):

@@ -96,6 +96,8 @@ class Process:
         """In words how it ended."""
         if self.running:
             return "still runs"
+        if self.too_much_output:
+            return f"wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended"
         if self.killed:
             return "was killed"
         if self.code < 0:
@@ -143,7 +145,7 @@ class Process:
         """Wait for its end and return it. Raises ProgramFault where it hangs or says too much."""
         self.wait_until(lambda: not self.running, "end", deadline)
         if self.too_much_output:
-            raise ProgramFault(f"{self} wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended")
+            raise ProgramFault(f"{self} {self.end}")
         return self
 
     def kill(self):
@@ -192,9 +194,10 @@ class Process:
         stream, kept = getattr(self._popen, name), self._output[name]
         while data := stream.read1(65536):
             with self.changed:
+                too_much = len(kept) + len(data) > OUTPUT_LIMIT
                 kept.extend(data[:OUTPUT_LIMIT - len(kept)])
                 self.changed.notify_all()
-            if len(kept) >= OUTPUT_LIMIT and not self.too_much_output and self._popen.returncode is None:
+            if too_much and not self.too_much_output and self._popen.returncode is None:
                 self.too_much_output = True
                 os.killpg(self.pid, signal.SIGKILL)
         stream.close()
