@@ -129,6 +129,21 @@ def test_home_temporary_files_and_working_directory_are_new_at_each_start_and_th
     assert not second.stderr
 
 
+def test_what_a_program_remembers_of_its_own_folders_is_gone_at_the_next_start(bench):
+    program = bench.shell("""
+        for place in home tmp work; do [ -e "$LAB_HOME/$place/mark" ] && echo "kept in $place"; rm -f "$LAB_HOME/$place"; done
+        ln -s "$HOME" "$LAB_HOME/home"; ln -s "$TMPDIR" "$LAB_HOME/tmp"; ln -s "$PWD" "$LAB_HOME/work"
+        for place in home tmp work; do echo x > "$LAB_HOME/$place/mark"; done
+        read line""")
+    first = program.begin("a", keep_stdin=True)
+    until(first, lambda: (first.folder / "program" / "mark").exists(), program)
+    second = program.ask("b")
+    assert second.stdout.split("\n") == ["kept in home", "kept in tmp", "kept in work", ""], "the first one still runs"
+    program.kill(first)
+    assert program.ask("c").stdout == ""
+    assert not first.folder.exists() and not second.folder.exists()
+
+
 def test_nothing_of_a_program_is_left_once_it_is_discarded(bench):
     program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; sleep 1000')
     process = program.begin("a")

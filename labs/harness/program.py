@@ -77,6 +77,9 @@ class Program:
 
         A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
         """
+        for ended in self.processes:
+            if not ended.running:
+                remove(ended.folder)
         folder = self._folder / f"start-{next(self._numbers)}"
         shutil.copytree(self.staged.folder, folder / "program")
         for name in ("home", "tmp"):
