@@ -525,6 +525,25 @@ def test_a_stopped_program_does_nothing_until_it_goes_on(bench):
     assert process.line(2) == "two"
 
 
+def test_a_program_stands_still_once_it_is_stopped(bench):
+    program = bench.program("print('up', flush=True)\nwhile True: pass")
+    process = program.begin("start")
+    assert process.line() == "up"
+    for _ in range(200):
+        process.stop()
+        assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+        process.go_on()
+    process.stop()
+    program.kill(process)
+
+
+def test_a_program_that_ended_is_stopped_in_vain(bench):
+    process = bench.shell("exit 5").ask("start")
+    process.stop()
+    process.go_on()
+    assert process.code == 5
+
+
 def test_a_stopped_program_can_be_killed(bench):
     program = bench.shell("sleep 1000 & echo $!; wait")
     process = program.begin("start")

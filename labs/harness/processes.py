@@ -164,8 +164,9 @@ class Process:
         return self
 
     def stop(self):
-        """SIGSTOP the whole process group."""
+        """SIGSTOP the whole process group, and return when its leader stands still, or is dead."""
         os.killpg(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def go_on(self):
         """SIGCONT the whole process group."""
