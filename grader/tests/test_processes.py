@@ -74,10 +74,6 @@ def gone(pid):
     return not psutil.pid_exists(pid)
 
 
-def until(process, condition, program):
-    program.until(process, condition, "do what this test waits for", PATIENCE)
-
-
 # ---- what reaches a program
 
 
@@ -134,20 +130,20 @@ def test_what_a_program_remembers_of_its_own_folders_is_gone_at_the_next_start(b
         for place in home tmp work; do [ -e "$LAB_HOME/$place/mark" ] && echo "kept in $place"; rm -f "$LAB_HOME/$place"; done
         ln -s "$HOME" "$LAB_HOME/home"; ln -s "$TMPDIR" "$LAB_HOME/tmp"; ln -s "$PWD" "$LAB_HOME/work"
         for place in home tmp work; do echo x > "$LAB_HOME/$place/mark"; done
-        read line""")
+        echo up; read line""")
     first = program.begin("a", keep_stdin=True)
-    until(first, lambda: (first.folder / "program" / "mark").exists(), program)
+    assert first.line() == "up"
     second = program.ask("b")
-    assert second.stdout.split("\n") == ["kept in home", "kept in tmp", "kept in work", ""], "the first one still runs"
+    assert second.stdout.split("\n") == ["kept in home", "kept in tmp", "kept in work", "up", ""], "the first one still runs"
     program.kill(first)
-    assert program.ask("c").stdout == ""
+    assert program.ask("c").stdout == "up\n"
     assert not first.folder.exists() and not second.folder.exists()
 
 
 def test_nothing_of_a_program_is_left_once_it_is_discarded(bench):
-    program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; sleep 1000')
+    program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; echo up; sleep 1000')
     process = program.begin("a")
-    until(process, lambda: (process.folder / "program" / "a").exists(), program)
+    assert process.line() == "up"
     assert program.discard() == [f"process {process.pid} (`a`)"]
     assert gone(process.pid) and not process.folder.exists() and not program.home.exists()
     assert program.discard() == []
@@ -583,7 +579,7 @@ def test_two_processes_of_one_program_do_not_disturb_one_another(bench, starter)
     first, one = held_at(program, "refund", "before", lambda: program.start(ticket))
     program.outside.plan(Fault("refund", "hold_after"))
     second = program.start(ticket)
-    until(second, lambda: len(program.outside.held()) == 2, program)
+    program.until(second, lambda: len(program.outside.held()) == 2, "send a refund request", PATIENCE)
     program.kill(second)
     assert program.outside.held() == [one] and len(program.outside.refunds) == 1
     program.outside.release()
