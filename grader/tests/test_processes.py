@@ -637,14 +637,45 @@ def test_with_a_command_the_whole_folder_is_staged_but_for_what_is_nobodys_progr
 @pytest.mark.parametrize("name, command, says", [
     ("nothing", None, "there is no folder .*/nothing: name one"), ("file", None, "there is no folder .*/file: name one"),
     ("empty", None, ".*/empty holds no program: it needs a __main__.py, or a folder starter/ with one"),
-    ("nothing", "sh main", "there is no folder"), ("empty", "  ", "--command is empty"),
+    ("nothing", "sh main", "there is no folder"), ("empty", "", "--command is empty"), ("empty", "  ", "--command is empty"),
+    ("pipe", "sh main", ".*/pipe/pipe cannot be copied: .*named pipe"),
     ("empty", "sh 'main", r"--command cannot be read \(No closing quotation\)")])
 def test_what_cannot_be_staged_is_one_clear_line(tmp_path, name, command, says):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
+    (tmp_path / "pipe").mkdir()
+    for pipe in ("pipe", "other pipe"):
+        os.mkfifo(tmp_path / "pipe" / pipe)
     with pytest.raises(NoProgram, match=says) as caught:
         stage(tmp_path / name, tmp_path / "staged", command)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_links_of_a_program_stay_links(bench, tmp_path):
+    (tmp_path / "outside.py").write_text("SECRET = 1")
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    (source / "__main__.py").write_text("from . import own\nprint(own.__file__)")
+    (source / "folder" / "real.py").write_text("")
+    links = {"own.py": "folder/real.py", "away.py": str(tmp_path / "outside.py"), "round": ".", "folder/back": "..",
+             ".#flow.py": "somebody@somewhere.1:2"}
+    for name, target in links.items():
+        (source / name).symlink_to(target)
+    program = bench.of(stage(source, bench.folder / "staged"))
+    process = program.begin("start")
+    own = process.folder / "program" / "starter"
+    assert process.line() == str(own / "own.py")
+    assert {name: os.readlink(own / name) for name in links} == links
+    assert not list(own.rglob("away.*.pyc")), "what is outside could be read from here"
+
+
+def test_staging_writes_nothing_through_a_link(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "__main__.py").write_text("")
+    (source / "__init__.py").symlink_to(tmp_path / "outside.py")
+    stage(source, tmp_path / "staged")
+    assert not (tmp_path / "outside.py").exists()
 
 
 def test_staging_runs_nothing_of_the_program_and_a_syntax_error_waits_for_its_start(bench, tmp_path):

@@ -81,7 +81,7 @@ class Program:
             if not ended.running:
                 remove(ended.folder)
         folder = self._folder / f"start-{next(self._numbers)}"
-        shutil.copytree(self.staged.folder, folder / "program")
+        shutil.copytree(self.staged.folder, folder / "program", symlinks=True)
         for name in ("home", "tmp"):
             (folder / name).mkdir()
         shown = arguments
