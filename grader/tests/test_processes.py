@@ -1,5 +1,6 @@
 """Programs as processes: what reaches them, what is taken from them, how they die, and that nothing of them is left."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from labs.harness import processes
+from labs.harness import scratch as scratch_module
 from labs.harness.kills.boundary import BOUNDARIES, IDS, held_at, killed_at
 from labs.harness.outside import Fault, Outside
 from labs.harness.processes import OUTPUT_LIMIT, ProgramFault, survivors
@@ -734,6 +736,32 @@ def test_what_a_killed_session_left_behind_is_removed_and_a_live_one_keeps_its_o
     assert not own.exists() and kept.is_dir()
     alive.communicate("")
     assert alive.returncode == 0 and not kept.exists()
+
+
+def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_not_used(monkeypatch):
+    taken, flock = [], fcntl.flock
+
+    def take_it_first(file, operation):
+        if operation == fcntl.LOCK_EX and not taken:
+            place = Path(os.readlink(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}"))
+            taken.append(place if place.is_dir() else place.parent)
+            scratch_module._remove_abandoned(taken[0])
+        flock(file, operation)
+    monkeypatch.setattr(fcntl, "flock", take_it_first)
+    with scratch() as folder:
+        assert folder.is_dir() and not taken[0].exists()
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_what_is_no_scratch_folder_of_ours_is_left_alone_and_keeps_nobody_waiting(tmp_path):
+    abandoned, file, link = (tmp_path / name for name in ("folder", "file", "link"))
+    abandoned.mkdir()
+    os.mkfifo(abandoned / "lock")
+    file.write_text("x")
+    link.symlink_to(tmp_path)
+    for path in (abandoned, file, link):
+        scratch_module._remove_abandoned(path)
+    assert not abandoned.exists() and file.read_text() == "x" and link.is_symlink()
 
 
 def test_a_scratch_folder_is_removed_whatever_happens_in_it():

@@ -18,24 +18,45 @@ def scratch():
     base = shared if os.access(shared, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     for old in base.glob(f"{PREFIX}*"):
         _remove_abandoned(old)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    # The kernel drops this lock with us, however we die: who can take it knows that the folder is nobody's.
-    lock = open(folder / "lock", "w")
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    folder, lock = _claim_new(base)
     try:
         yield folder
     finally:
         remove(folder)
-        lock.close()
+        os.close(lock)
+
+
+def _claim_new(base):
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+        lock = _open(folder)
+        # The kernel drops this lock with us, however we die: who can take it knows that the folder is nobody's.
+        if lock is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+        # Somebody took it for abandoned before it was locked.
 
 
 def _remove_abandoned(folder):
+    lock = _open(folder)
+    if lock is None:
+        return
     try:
-        with open(folder / "lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove(folder)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(folder)
     except OSError:
-        pass  # in use, being made this moment, or somebody else's
+        pass  # in use
+    finally:
+        os.close(lock)
+
+
+def _open(folder):
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None  # gone, no folder, or somebody else's
 
 
 def remove(folder):
