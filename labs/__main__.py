@@ -1,23 +1,84 @@
 """The learner's command: `python -m labs …`."""
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError as error:
+    sys.exit(f"{sys.executable} has no {error.name}: use the kit's own Python (. .venv/bin/activate), or install the kit into "
+             f"this one: {sys.executable} -m pip install -e {Path(__file__).resolve().parents[1]}")
+
+from .command.refused import Refused
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
                   pretty_exceptions_enable=False)
+LabNumber = Annotated[str, typer.Argument(metavar="NN", help="The lab, by its number: 03, or just 3.")]
 
 
 @app.callback()
 def labs():
-    pass
+    from .command.reset import mend
+    for line in mend():
+        print(f"labs: {line}", file=sys.stderr)
+
+
+@app.command()
+def status(program: Annotated[str, typer.Option(metavar="DIR", help="Check another program: a folder with a __main__.py, one "
+                                                "that holds starter/, or solutions/NN.")] = None,
+           last: Annotated[bool, typer.Option("--last", help="Run nothing: show what the last run of the checks left, which "
+                                              "may be old.")] = False):
+    """Run the checks that you can see, of all labs, and say what comes next."""
+    from .command.status import show_last, show_status
+    if last and program:
+        raise Refused("--last runs nothing, so it cannot be told which --program: leave one of them out")
+    raise typer.Exit(show_last() if last else show_status(program))
+
+
+@app.command()
+def hint(number: LabNumber):
+    """Give a hint for a lab: one more each time, three in all."""
+    from .command.hints import show_hint
+    raise typer.Exit(show_hint(number))
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed check, by its name in .lab-evidence/ or a part of it; "
+                                             "without it, the first that failed.")] = None,
+         open_it: Annotated[bool, typer.Option("--open", help="Open its timeline, or its folder, in a browser.")] = False):
+    """Tell the story of the check that failed last, and where all else about it is."""
+    from .command.show import show_evidence
+    raise typer.Exit(show_evidence(name, open_it))
+
+
+@app.command()
+def solution(number: LabNumber,
+             reveal: Annotated[bool, typer.Option("--reveal", help="Show it though the checks do not pass yet.")] = False):
+    """Show how a lab can be solved, as changes to your starter/, once its checks pass. They are run first."""
+    from .command.solution import show_solution
+    raise typer.Exit(show_solution(number, reveal))
+
+
+@app.command()
+def reset(number: LabNumber, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False):
+    """Put starter/ to the state before a lab: as shipped, with the labs before it solved. Yours is kept in .lab-backup/."""
+    from .command.reset import ask_and_reset
+    raise typer.Exit(ask_and_reset(number, yes))
+
+
+@app.command()
+def doctor():
+    """Look whether the labs can run here, how this machine can kill and confine a program, and how to mend what lacks."""
+    from .command.doctor import show_doctor
+    raise typer.Exit(show_doctor())
 
 
 @app.command()
 def outside(port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen, on 127.0.0.1.")] = 8765,
-            pace: Annotated[float, typer.Option(min=0, max=60, help="Seconds before a request acts, and again before it is "
+            pace: Annotated[float, typer.Option(min=0, max=4, help="Seconds before a request acts, and again before it is "
                                                 "answered: time for you to kill the program.")] = 2.0):
-    """Run the model, the payment service and the mail service, and print all that they see. Ctrl-C ends it."""
+    """Run the model, the payment service and the mail service; print all that they see; show the customer's inbox as a page."""
     from .by_hand import run_outside
     raise typer.Exit(run_outside(port, pace))
 
@@ -29,9 +90,20 @@ def demo():
     raise typer.Exit(run_demo())
 
 
-def main():
-    app(prog_name="labs")
+def main(name="labs"):
+    """Run the command. What cannot be done is one line on stderr and an exit code other than 0."""
+    # A terminal that knows no ✓ gets a question mark, not a traceback.
+    sys.stdout.reconfigure(errors="replace")
+    sys.stderr.reconfigure(errors="replace")
+    try:
+        app(prog_name=name)
+    except Refused as error:
+        print(f"labs: {error}", file=sys.stderr)
+        sys.exit(error.code)
+    except OSError as error:
+        print(f"labs: {error.filename or 'a file'} cannot be used: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m labs")
+    main("python -m labs")

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import time
 
 import pytest
 
@@ -33,6 +34,8 @@ class Session:
     def __init__(self, config):
         self.seed = config.getoption("--lab-seed")
         self.evidence = Evidence(KIT / ".lab-evidence")
+        self.about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": config.option.program or "starter", "seed": self.seed,
+                      "selection": bool(config.option.keyword) or any("::" in argument for argument in config.args)}
         self.results = {}
         self.numbers = itertools.count(1)
         self.staged = self.server = self.folder = None
@@ -146,11 +149,10 @@ def _told(item, error, made):
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
-    if look := session.evidence.keep(name, lines, program, does, reason):
+    further = [story.labelled("again", _again(item)), story.labelled("hint", f"python -m labs hint {lab.number}")]
+    if look := session.evidence.keep(name, lines + further, program, does, reason):
         lines.append(story.labelled("look", str(look)))
-    lines.append(story.labelled("again", _again(item)))
-    lines.append(story.labelled("hint", f"labs/{lab.number}/README.md"))
-    told = Told("\n".join(lines))
+    told = Told("\n".join(lines + further))
     told.reason = reason
     return told
 
@@ -187,8 +189,11 @@ def pytest_runtest_makereport(item, call):
             "not applicable" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
-                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None)}
-        item.config.stash[SESSION].results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
+                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
+                 "story": str(error) if isinstance(error, Told) else None}
+        session = item.config.stash[SESSION]
+        session.results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
+        session.evidence.record(entry, session.about)
         if path := item.config.getoption("--lab-results"):
             with open(path, "a") as file:
                 file.write(json.dumps(entry) + "\n")

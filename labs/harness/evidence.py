@@ -67,6 +67,17 @@ class Evidence:
         first = "timeline.svg" if (folder / "timeline.svg").exists() else "story.txt"
         return Path(self.root.name, "latest" if self._is_latest() else self.folder.name, folder.name, first)
 
+    def record(self, entry, about):
+        """Keep how one item of a check ended (results.jsonl), and what the session is `about` (session.json), if it can be."""
+        try:
+            self._begin()
+            if not (self.folder / "session.json").exists():
+                (self.folder / "session.json").write_text(json.dumps(about), encoding="utf-8")
+            with open(self.folder / "results.jsonl", "a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+        except OSError:
+            pass  # the verdict itself does not depend on it
+
     def _begin(self):
         if self.folder.exists():
             return

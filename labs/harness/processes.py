@@ -142,18 +142,19 @@ class Process:
             raise ProgramFault(f"{self} wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended")
         return self
 
-    def kill(self):
+    def kill(self, bury=True):
         """SIGKILL the whole process group, and return when every process of it is gone.
 
-        Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
+        Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
         if self._popen.returncode is None:
             self.killed = self.killed or self.running
             os.killpg(self.pid, signal.SIGKILL)
             with self.changed:
                 self.changed.wait_for(lambda: not self.running)
-            self._popen.wait()
-            _leaders.discard(self.pid)
+            if bury:
+                self._popen.wait()
+                _leaders.discard(self.pid)
             self._reap_group()
         return self
 
@@ -167,7 +168,7 @@ class Process:
 
     def _reap_group(self):
         """Wait for the other processes of the group, orphans now, that SIGKILL has struck."""
-        if sys.platform == "linux":
+        if sys.platform == "linux" and self._popen.returncode is not None:
             try:
                 while os.waitpid(-self.pid, 0):
                     pass
@@ -176,7 +177,7 @@ class Process:
         members = []
         for process in psutil.process_iter():
             try:
-                if os.getpgid(process.pid) == self.pid:
+                if os.getpgid(process.pid) == self.pid != process.pid:
                     members.append(process)
             except ProcessLookupError:
                 pass
@@ -222,19 +223,22 @@ def _signal_name(number):
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"signal {number}"  # most real-time signals have no name
+        return f"signal {number}"  # a real-time one
 
 
 def orphans(home):
     """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
-    found = []
-    for pid in _candidates() - _leaders:
-        try:
-            child = psutil.Process(pid)
-            if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
-                found.append(_in_words(child))
-        except psutil.Error:
-            pass
+    found, seen = [], set(_leaders)
+    # One that ends while we look leaves its children to us: look until there is nobody new.
+    while new := _candidates() - seen:
+        for pid in new:
+            try:
+                child = psutil.Process(pid)
+                if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
+                    found.append(_in_words(child))
+            except psutil.Error:
+                pass
+        seen |= new
     return found
 
 

@@ -9,6 +9,7 @@ from random import Random
 from .processes import DEADLINE, Process, ProgramFault, orphans
 
 KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
+LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
 
 
 class Program:
@@ -45,7 +46,7 @@ class Program:
         """The record of a run, as `status` prints it. Raises ProgramFault where it prints none."""
         process = self.ask("status", run_id)
         if process.code != 0:
-            raise ProgramFault(f"`status {run_id}` {process.end}, it should print the run's record")
+            raise ProgramFault(f"{process} {process.end}, it should print the run's record")
         return self._object(process.stdout, process)
 
     def runs(self, state=None):
@@ -125,13 +126,14 @@ class Program:
         self.until(process, self.outside.held, what)
         return self.outside.held()[0]
 
-    def kill(self, *processes):
+    def kill(self, *processes, bury=True):
         """SIGKILL processes, and return when they are gone and their requests are settled.
 
-        Raises ProgramFault where something that they started lives on.
+        Without `bury` their process ids stay taken, as after a death that no parent has noticed yet. Raises
+        ProgramFault where something that they started lives on.
         """
         for process in processes:
-            process.kill()
+            process.kill(bury)
         left = orphans(self.home)
         if left:
             raise ProgramFault(f"{left[0]} outlived the kill of {processes[-1]}")
@@ -159,7 +161,7 @@ class Program:
     def _environment(self, folder):
         kept = {name: os.environ[name] for name in KEPT_FROM_ENVIRONMENT if name in os.environ}
         return {**kept, "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8",
-                "PYTHONDONTWRITEBYTECODE": "1", **self._contract}
+                "TZ": LOCAL_TIME, "PYTHONDONTWRITEBYTECODE": "1", **self._contract}
 
     @staticmethod
     def _object(text, process):

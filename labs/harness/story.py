@@ -100,7 +100,7 @@ def event_line(event):
             return f"answer made: {request.made.body['choices'][0]['message']['content']}"
         if request.made.status >= 400:
             return f"refused: {request.made.status} {request.made.body['error']['message']}"
-        return effect_line(request)
+        return effect_line(request) or (f"looked up:{_found(request)}" if _found(request) else None)
     return {"held before": "held: not acted on yet", "held after": "held: acted on, the answer is kept back",
             "answered": f"answered {request.sent.status}" if request.sent else None,
             "unanswered": "the answer reached nobody", "dropped": "dropped: the client is gone, nothing was done"}[event.what]

@@ -10,7 +10,8 @@ from labs.harness.remembering import BESIDES, CUT, Policy, bounded, prompted, tu
 @pytest.mark.timeout(300)
 def test_nothing_grows_over_3000_exchanges(program, outside):
     chat = program.chat("C-1")
-    lines = [f"turn {number}: is there any news of parcel P-{number * 7919}" for number in range(1, 3001)]
+    lines = [f"turn {number}: is there any news of parcel P-{number * 7919}, of which I know nothing, " + "really nothing, " * 10 + "at all"
+             for number in range(1, 3001)]
     conversation = program.say(chat, lines[:1500], deadline=120)
     resident, size = chat.resident, program.home_size
     conversation += program.say(chat, lines[1500:], said=1500, deadline=120)

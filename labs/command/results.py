@@ -1,0 +1,93 @@
+"""How the checks of a lab ended, from the lines that the suites write: one JSON object per item."""
+
+import json
+from dataclasses import dataclass, field
+
+from labs.harness.manifest import Check, Lab
+
+from .kit import EVIDENCE
+from .refused import Refused
+
+
+@dataclass
+class Tally:
+    """One lab's checks, and what is known of each. A check passes as a whole or not at all."""
+
+    lab: Lab
+    checks: list[Check]
+    statuses: dict[str, set] = field(default_factory=dict)
+
+    @classmethod
+    def of_public(cls, lab):
+        """The checks that a learner sees, none of them run yet."""
+        return cls(lab, [check for check in lab.checks if not check.hidden])
+
+    def add(self, entry):
+        """Take in one line of results."""
+        self.statuses.setdefault(entry["check"], set()).add(entry["status"])
+
+    def verdict(self, check):
+        """"passed", "failed", "not run", or "could not check": the suite broke, which says nothing of the program."""
+        found = self.statuses.get(check.test)
+        if not found:
+            return "not run"
+        if "failed" in found:
+            return "failed"
+        return "passed" if found == {"passed"} else "could not check"
+
+    def having(self, verdict):
+        """The checks with that verdict, in the order of the manifest."""
+        return [check for check in self.checks if self.verdict(check) == verdict]
+
+    @property
+    def solved(self):
+        return len(self.having("passed")) == len(self.checks)
+
+    @property
+    def open(self):
+        """The checks that have not passed, in the order of the manifest."""
+        return [check for check in self.checks if self.verdict(check) != "passed"]
+
+
+def entries(text):
+    """The entries in the text of a results file. What is no entry, like the torn last line of a killed run, is left out."""
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+            if all(isinstance(entry[name], str) for name in ("lab", "check", "status")):
+                yield entry
+        except (ValueError, KeyError, TypeError):
+            pass
+
+
+def last_run(labs):
+    """What the last run of the suites left in .lab-evidence: a Tally per lab, and the dict that says which run it was.
+
+    Hidden checks count where that run had them. Raises Refused where nothing is left of a run.
+    """
+    folder = EVIDENCE / "latest"
+    try:
+        found = list(entries((folder / "results.jsonl").read_text(errors="replace")))
+    except OSError:
+        found = []
+    if not found:
+        raise Refused("no run has left results here: run `python -m labs status`, or `pytest labs/01`")
+    tallies = []
+    for lab in labs:
+        mine = [entry for entry in found if entry["lab"] == lab.number]
+        ran = {entry["check"] for entry in mine}
+        tally = Tally(lab, [check for check in lab.checks if not check.hidden or check.test in ran])
+        for entry in mine:
+            tally.add(entry)
+        tallies.append(tally)
+    return tallies, about(folder)
+
+
+def about(session):
+    """What the session in an evidence folder says of itself: `began`, `program`, `seed`, `selection`, as far as it can be read."""
+    try:
+        found = json.loads((session / "session.json").read_text())
+    except (OSError, ValueError):
+        found = None
+    unknown = {"began": "at an unknown time", "program": "an unknown program", "seed": "?", "selection": False}
+    return unknown | (found if isinstance(found, dict) else {})

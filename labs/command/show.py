@@ -1,0 +1,100 @@
+"""The evidence of checks that failed: their stories, and where everything else about them is."""
+
+import re
+import textwrap
+import webbrowser
+
+from rich.console import Console
+from rich.text import Text
+
+from labs.harness.story import WIDTH
+
+from .kit import EVIDENCE, shown
+from .refused import Refused
+from .results import about
+
+LABEL = re.compile(r"  (\S[^ ]*(?: [^ ]+)*) {2,}(?=\S)")  # what a line of a story begins with
+HANGING = " " * 17                                         # where its text begins
+
+
+def show_evidence(name=None, open_it=False):
+    """Print the story of the first failed check of the last run that had one, or of the one that `name` is part of.
+
+    Returns an exit code. Raises Refused where no run has left a failure, or none of that name.
+    """
+    session, folders = _last_failures()
+    wanted = [folder for folder in folders if name is None or name.replace("_", "-") in folder.name]
+    if not wanted:
+        raise Refused(f"no check called {name} failed then; `python -m labs show` lists those that did")
+    exact = [folder for folder in wanted if folder.name == name]
+    folder = (exact or wanted)[0]
+    console = Console(highlight=False)
+    _say_which_run(console, session, len(folders))
+    others = [other for other in (exact or wanted) if other != folder]
+    if others:
+        console.print("\nFailed as well (python -m labs show NAME):", style="dim")
+        for other in others:
+            console.print(f"  {other.name}", style="dim", soft_wrap=True)
+    console.print()
+    for line in fitted((folder / "story.txt").read_text(errors="replace"), console.width):
+        console.print(_styled(line), soft_wrap=True)
+    names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+    console.print(f"\nfiles: {shown(folder)}/", soft_wrap=True)
+    console.print(textwrap.fill("  ".join(names), console.width, initial_indent="       ", subsequent_indent="       ",
+                                break_on_hyphens=False), markup=False)
+    if open_it:
+        _open(console, folder)
+    return 0
+
+
+def _last_failures():
+    """The newest session that had failures, and the folders of the failed checks in the order in which they failed."""
+    for session in sorted((path for path in EVIDENCE.glob("*/") if not path.is_symlink()), reverse=True):
+        stories = sorted(session.glob("*/story.txt"), key=lambda path: path.stat().st_mtime_ns)
+        if stories:
+            return session, [story.parent for story in stories]
+    raise Refused("no run has left a failed check here: run `pytest labs/01`, and look again where something fails")
+
+
+def _say_which_run(console, session, failed):
+    run, latest = about(session), (EVIDENCE / "latest").resolve()
+    checks = "1 check" if failed == 1 else f"{failed} checks"
+    console.print(f"[bold]{checks} failed[/] in the run of {run['began']}, of {run['program']}, seed {run['seed']}")
+    if latest != session.resolve() and latest.is_dir():
+        console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed.", style="yellow")
+
+
+def fitted(story, width):
+    """The lines of a story, in lines of at most `width` columns; what is one long word, like a path, stays whole."""
+    lines = []
+    for line in story.splitlines():
+        if line.startswith(HANGING) and lines:
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line.rstrip())
+    for line in lines:
+        if line.endswith("FAIL"):
+            line = f"{line[:-4].rstrip():<{min(width, WIDTH) - 5}} FAIL"
+        yield from textwrap.wrap(line, max(40, min(width, WIDTH)), subsequent_indent=HANGING, break_long_words=False,
+                                 break_on_hyphens=False) or [""]
+
+
+def _styled(line):
+    text = Text(line)
+    if line.endswith("FAIL"):
+        text.stylize("bold")
+        text.stylize("red", len(line) - 4)
+    elif label := LABEL.match(line):
+        text.stylize("bold red" if label.group(1) == "why" else "cyan", label.start(1), label.end(1))
+    return text
+
+
+def _open(console, folder):
+    timeline = folder / "timeline.svg"
+    target = timeline if timeline.is_file() else folder
+    try:
+        opened = webbrowser.open(target.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    console.print(f"opened {shown(target)}" if opened else f"there is no browser here that could be started; open {target}",
+                  soft_wrap=True)

@@ -1,0 +1,77 @@
+"""The solution of a lab, as what it changes in the learner's own program; unlocked by passing."""
+
+import difflib
+import sys
+
+from rich.console import Console
+from rich.syntax import Syntax
+
+from labs.harness.staging import KIT
+
+from .kit import lab_numbered, shown
+from .refused import Refused
+from .shipped import files_of, overlay
+from .status import run_live
+
+
+def show_solution(number, reveal=False):
+    """Print a lab's solution if its public checks, run now, pass on starter/, or with `reveal`. Returns an exit code.
+
+    Raises Refused where the kit has no such solution, or where checks still fail.
+    """
+    lab = lab_numbered(number)
+    files = overlay(lab.number)
+    console = Console(highlight=False)
+    if not reveal:
+        try:
+            tally, = run_live(console, [lab])
+        except KeyboardInterrupt:
+            print("interrupted: nothing is unlocked", file=sys.stderr)
+            return 130
+        _refuse_unless_solved(tally)
+    mine = files_of(KIT / "starter") if (KIT / "starter").is_dir() else {}
+    for name, content in files.items():
+        _print_change(console, name, mine.get(name), content, lab.number)
+    _print_how_to_try(console, lab.number, mine, files)
+    return 0
+
+
+def _refuse_unless_solved(tally):
+    if tally.solved:
+        return
+    number, total = tally.lab.number, len(tally.checks)
+    failing = [check for check in tally.open if tally.verdict(check) == "failed"]
+    how = f"{len(failing)} of {total} checks fail" if failing else f"{len(tally.open)} of {total} checks could not be run"
+    raise Refused(f"lab {number} is not solved yet, {how}: `pytest {shown(KIT / 'labs' / number)}` shows them; "
+                  f"`python -m labs solution {number} --reveal` shows the solution all the same", code=1)
+
+
+def _print_change(console, name, mine, theirs, number):
+    source, target = (f"starter/{name}" if mine is not None else "/dev/null"), f"solutions/{number}/{name}"
+    lines = list(difflib.unified_diff(_lines(mine or b""), _lines(theirs), source, target))
+    if not lines:
+        console.print(f"[bold]{target}[/]  the same as your starter/{name}\n")
+        return
+    diff = "".join(lines)
+    if not console.is_terminal:
+        print(diff)
+        return
+    console.print(f"[bold]{target}[/]  " + ("what it changes in your starter/" + name if mine is not None else "a new file"))
+    console.print(Syntax(diff.rstrip("\n"), "diff", theme="ansi_dark", background_color="default", word_wrap=True))
+    console.print()
+
+
+def _lines(content):
+    text = content.decode(errors="replace")
+    return text.splitlines(keepends=True) if text.endswith("\n") or not text else (text + "\n").splitlines(keepends=True)
+
+
+def _print_how_to_try(console, number, mine, files):
+    earlier = {}
+    for folder in sorted((KIT / "solutions").glob("[0-9][0-9]")):
+        if folder.name < number:
+            earlier |= dict.fromkeys(files_of(folder), folder.name)
+    needed = [f"solutions/{lab}/{name}" for name, lab in earlier.items() if name not in files and name not in mine]
+    if needed:
+        console.print(f"It builds on files of earlier labs that your starter/ does not have: {', '.join(needed)}", soft_wrap=True)
+    console.print(f"Try it: pytest {shown(KIT / 'labs' / number)} --program {shown(KIT / 'solutions' / number)}", soft_wrap=True)

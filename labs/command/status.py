@@ -1,0 +1,84 @@
+"""How far the learner is: every lab's checks, run afresh or as the last run left them, and what comes next."""
+
+import signal
+import sys
+from contextlib import nullcontext
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from labs.harness.staging import KIT
+
+from .board import Board
+from .checks import run_public
+from .kit import all_labs, shown
+from .prose import say
+from .results import Tally, last_run
+
+
+def show_status(program=None):
+    """Run the public checks of all labs, drawing the table as they end, and say what comes next. Returns an exit code."""
+    console = Console(highlight=False)
+    try:
+        tallies = run_live(console, all_labs(), program)
+    except KeyboardInterrupt:
+        print("interrupted: the checks that were under way have been ended, and say nothing", file=sys.stderr)
+        return 130
+    console.print(Board(tallies))
+    _say_what_is_not_in_it(console, tallies)
+    console.print()
+    _say_next(console, tallies, program)
+    return 0
+
+
+def show_last():
+    """Show what the last run left behind, labelled as that. Returns an exit code."""
+    console = Console(highlight=False)
+    tallies, about = last_run(all_labs())
+    console.print(Text.assemble(("Not run now: ", "bold yellow"), f"the last run, {about['began']}, of {about['program']}, "
+                                f"seed {about['seed']}"))
+    if about["selection"]:
+        console.print("It ran a selection (-k, or test names), so what looks passed may have passed in part.")
+    console.print(Board(tallies))
+    console.print("\n`python -m labs status` runs the checks afresh.", style="dim")
+    return 0
+
+
+def run_live(console, labs, program=None):
+    """Run the public checks of `labs`, with a table that is gone at the end, and return their Tallies."""
+    tallies = [Tally.of_public(lab) for lab in labs]
+    board = Board(tallies, running=labs[0].number)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    with Live(board, console=console, transient=True) if console.is_terminal else nullcontext():
+        run_public(labs, board.add, program)
+    return tallies
+
+
+def _say_what_is_not_in_it(console, tallies):
+    hidden = [check for tally in tallies for check in tally.lab.checks if check.hidden]
+    if hidden:
+        total = sum(check.points for tally in tallies for check in tally.lab.checks)
+        say(console, f"{len(hidden)} hidden checks, {sum(check.points for check in hidden)} of the {total} points, are run by "
+              "the grader; each chapter says what they do.", "dim")
+
+
+def _say_next(console, tallies, program):
+    for tally in tallies:
+        if not tally.solved:
+            check, number = tally.open[0], tally.lab.number
+            wording = {"failed": "first failing check", "could not check": "first check that could not be run",
+                       "not run": "first check that was not run"}[tally.verdict(check)]
+            console.print(Text.assemble(("next: ", "bold"), f"lab {number}, {wording} ", (_sentence(check), "bold")))
+            say(console, check.does, indent=6)
+            options = f" --program {program}" if program else ""
+            console.print(f"      run   pytest {shown(KIT / 'labs' / number)}{options}", soft_wrap=True)
+            console.print(f"      hint  python -m labs hint {number}", soft_wrap=True)
+            return
+    say(console, "All checks that you can see pass.", "bold green")
+
+
+def _sentence(check):
+    return check.test.split("::test_")[1].replace("_", " ")
+

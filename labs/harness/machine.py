@@ -1,0 +1,172 @@
+"""What this machine can do for the labs: each ability really tried, not concluded from a version."""
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+SECCOMP = {"x86_64": 317, "aarch64": 277}    # the numbers of seccomp(2)
+LANDLOCK_CREATE_RULESET = 444                # on every architecture
+ON_LINUX = "use Linux, in a virtual machine or a container"
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One thing that the machine can do or not: in words what was found, and for a lack the command or deed that mends it."""
+
+    name: str
+    there: bool
+    found: str
+    mend: str = ""
+
+
+def sqlite():
+    """SQLite with upserts, which came with 3.24."""
+    version = sqlite3.sqlite_version
+    return Ability("SQLite", sqlite3.sqlite_version_info >= (3, 24), f"{version}, " + (
+        "with upserts" if sqlite3.sqlite_version_info >= (3, 24) else "older than 3.24: `ON CONFLICT … DO UPDATE` will not work"),
+        "use a Python with a newer SQLite, such as one from python.org")
+
+
+def homes(folder):
+    """Where the homes of programs go: `folder` is the scratch folder of a session."""
+    free = shutil.disk_usage(folder).free >> 20
+    shared = str(folder).startswith("/dev/shm/")
+    return Ability("homes on tmpfs", shared, f"{Path(folder).parent}, {free:,} MiB free" + ("" if shared else ", a disk: slower syncs"),
+                   "mount -t tmpfs tmpfs /dev/shm" if sys.platform == "linux" else "nothing to mend here: only Linux has /dev/shm")
+
+
+def kills():
+    """The kinds of death that a program can be given here."""
+    monitoring = sys.version_info >= (3, 12)
+    yield Ability("at a boundary", True, "SIGKILL while the outside holds a request")
+    yield Ability("at a line", True, "sys.monitoring" if monitoring else "sys.settrace (from Python 3.12: sys.monitoring, faster)")
+    notification = seccomp_notification()
+    yield Ability("at a system call", *notification)
+    yield Ability("by power cut", notification[0], "from what a program writes and syncs, seen the same way" if notification[0]
+                  else "needs the same", notification[2])
+
+
+def seccomp_notification():
+    """Whether system calls can be watched by seccomp user notification: (there, found, mend)."""
+    if sys.platform != "linux":
+        return False, f"seccomp is Linux's, this is {platform.system()}", ON_LINUX
+    machine, release = platform.machine(), platform.release()
+    if machine not in SECCOMP or sys.maxsize < 1 << 32:
+        return False, f"not for this processor ({machine})", "use a 64-bit x86-64 or aarch64 machine"
+    # 5.5 brought SECCOMP_USER_NOTIF_FLAG_CONTINUE, and nothing else can be asked for it.
+    if tuple(map(int, re.match(r"(\d+)\.(\d+)", release).groups())) < (5, 5):
+        return False, f"Linux {release}, and 5.5 is needed", "install a newer kernel"
+    GET_ACTION_AVAIL, GET_NOTIF_SIZES, RET_USER_NOTIF = 2, 3, 0x7fc00000
+    for operation, argument in ((GET_ACTION_AVAIL, ctypes.c_uint32(RET_USER_NOTIF)), (GET_NOTIF_SIZES, (ctypes.c_uint16 * 3)())):
+        error = _system_call(SECCOMP[machine], operation, 0, ctypes.byref(argument))[1]
+        if error:
+            return False, f"seccomp(2) says: {os.strerror(error)}", "in a container: --security-opt seccomp=unconfined"
+    return True, f"seccomp user notification, Linux {release.split('-')[0]} on {machine}", ""
+
+
+def confinement():
+    """What can keep a program from reaching anything that it should not."""
+    yield bubblewrap()
+    yield landlock()
+    yield subreaper()
+
+
+def bubblewrap():
+    """bwrap, run once with namespaces of its own."""
+    name, path = "bubblewrap", shutil.which("bwrap")
+    if sys.platform != "linux":
+        return Ability(name, False, "it is for Linux", ON_LINUX)
+    if not path:
+        return Ability(name, False, "not installed", install("bubblewrap"))
+    command = [path, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net",
+               "--die-with-parent", "--", "/bin/sh", "-c", "exit 0"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Ability(name, False, f"{path} cannot be run: {error}", install("bubblewrap"))
+    if done.returncode == 0:
+        return Ability(name, True, f"{path}, with a process and a network namespace")
+    said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return Ability(name, False, f"installed, and it fails: {said[:100]}", _allow_namespaces())
+
+
+def _allow_namespaces():
+    def setting(name):
+        try:
+            return Path("/proc/sys", name).read_text().strip()
+        except OSError:
+            return None
+    if setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu's rule, until the next boot)"
+    if setting("kernel/unprivileged_userns_clone") == "0":
+        return "sudo sysctl -w kernel.unprivileged_userns_clone=1"
+    if setting("user/max_user_namespaces") == "0":
+        return "sudo sysctl -w user.max_user_namespaces=10000"
+    return "in a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or --privileged"
+
+
+def landlock():
+    """Landlock, by its ABI: 4 and later can also refuse TCP."""
+    if sys.platform != "linux":
+        return Ability("Landlock", False, "it is Linux's", ON_LINUX)
+    VERSION = 1
+    abi, error = _system_call(LANDLOCK_CREATE_RULESET, None, 0, VERSION)
+    if error:
+        off = error == 95  # EOPNOTSUPP: in the kernel, and not switched on
+        return Ability("Landlock", False, f"the kernel says: {os.strerror(error)}",
+                       "boot with `landlock` in the lsm= list" if off else "install a kernel from 5.13 on (6.7 for TCP)")
+    return Ability("Landlock", abi >= 4, f"ABI {abi}" + (", files and TCP" if abi >= 4 else ", files but not TCP"),
+                   "install a kernel from 6.7 on")
+
+
+def subreaper():
+    """Whether orphaned grandchildren come to us, so that none can slip away."""
+    PR_GET_CHILD_SUBREAPER = 37
+    there = sys.platform == "linux" and not ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()), 0, 0, 0)
+    return Ability("child subreaper", there, "orphaned processes are found" if there else "orphaned processes are looked for one by one",
+                   "" if there else ON_LINUX)
+
+
+def port(number):
+    """Whether `labs outside` can listen where it does by default."""
+    try:
+        socket.create_server(("127.0.0.1", number)).close()
+    except OSError as error:
+        other = f"http://127.0.0.1:{number + 1}"
+        return Ability(f"port {number}", False, f"{error.strerror}: `labs outside` cannot listen there",
+                       f"python -m labs outside --port {number + 1}, and OUTSIDE={other} for the program")
+    return Ability(f"port {number}", True, "free, for `labs outside`")
+
+
+def browser():
+    """A browser that can be started without a display."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox"):
+        if path := shutil.which(name):
+            return Ability("a browser", True, f"{path}, which can draw pages without a display")
+    return Ability("a browser", False, "no Chromium, Chrome or Firefox on the PATH; the labs do not need one", install("chromium"))
+
+
+def install(package):
+    """The command that installs a package here."""
+    for tool, command in {"apt-get": "apt-get install", "dnf": "dnf install", "pacman": "pacman -S", "zypper": "zypper install",
+                          "apk": "apk add", "brew": "brew install"}.items():
+        if shutil.which(tool):
+            return f"{'' if tool == 'brew' else 'sudo '}{command} {package}"
+    return f"install {package}"
+
+
+def _system_call(number, *arguments):
+    """What a system call returned, and its errno, 0 where it did not fail."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    words = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
+    returned = libc.syscall(ctypes.c_long(number), *words)
+    return returned, ctypes.get_errno() if returned == -1 else 0
