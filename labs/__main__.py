@@ -76,9 +76,9 @@ def doctor():
 
 @app.command()
 def outside(port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen, on 127.0.0.1.")] = 8765,
-            pace: Annotated[float, typer.Option(min=0, max=60, help="Seconds before a request acts, and again before it is "
+            pace: Annotated[float, typer.Option(min=0, max=4, help="Seconds before a request acts, and again before it is "
                                                 "answered: time for you to kill the program.")] = 2.0):
-    """Run the model, the payment service and the mail service, and print all that they see. Ctrl-C ends it."""
+    """Run the model, the payment service and the mail service; print all that they see; show the customer's inbox as a page."""
     from .by_hand import run_outside
     raise typer.Exit(run_outside(port, pace))
 

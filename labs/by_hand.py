@@ -3,27 +3,35 @@
 import signal
 import sys
 import time
+from contextlib import closing
 
 from rich.console import Console
 from rich.text import Text
 
 from .harness.outside import Outside
 from .harness.story import NAMES, event_line
+from .inbox import Inbox
 
 
 def run_outside(port, pace):
-    """Serve until Ctrl-C, printing each request and effect as it happens. Returns an exit code."""
+    """Serve until Ctrl-C, printing each request and effect as it happens; the inbox shows them. Returns an exit code."""
     console = Console(highlight=False, soft_wrap=True)
+    inbox = Inbox()
+
+    def watch(account, event):
+        inbox.note(account, event)
+        _print(console, event)
+
     try:
-        server = Outside(port=port, seed=time.time_ns(), pace=pace, open_to_all=True,
-                         watch=lambda account, event: _print(console, account, event))
+        server = Outside(port=port, seed=time.time_ns(), pace=pace, open_to_all=True, watch=watch, page=inbox)
     except OSError as error:
         print(f"cannot listen on port {port}: {error.strerror}; end what listens there, or choose another with --port "
               "and name it in OUTSIDE", file=sys.stderr)
         return 2
-    with server:
+    with closing(inbox), server:
         wait = f"each request waits {pace:g} s, acts, waits {pace:g} s and is answered" if pace else "no pauses"
         console.print(f"[bold]The outside[/] listens at {server.address}: {wait}. Ctrl-C ends it.")
+        console.print(f"What the customer sees, live: {server.address}/")
         console.print("In a second terminal: python -m starter start starter/ticket.json\n")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -33,8 +41,8 @@ def run_outside(port, pace):
     return 0
 
 
-def _print(console, account, event):
-    line = event_line(account, event)
+def _print(console, event):
+    line = event_line(event)
     if line is None:
         return
     request = event.request

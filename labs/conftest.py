@@ -103,6 +103,12 @@ def each(programs):
     return lambda points, experiment: sweep(programs, points, experiment)
 
 
+@pytest.fixture
+def not_applicable():
+    """`not_applicable(reason)`: end the check, which has nothing to say of this program. Its points leave the total."""
+    return pytest.skip
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
@@ -139,13 +145,13 @@ def _told(item, error, made):
     name = f"{lab.number}-{_short(item)}"
 
     head = f"lab {lab.number} · {lab.title}"
-    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", check.does if check else item.name)]
+    does = check.does if check else item.name
+    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
     further = [story.labelled("again", _again(item)), story.labelled("hint", f"python -m labs hint {lab.number}")]
-    folder = session.evidence.keep(name, lines + further, program)
-    if folder:
-        lines.append(story.labelled("look", f".lab-evidence/latest/{folder.name}/story.txt"))
+    if look := session.evidence.keep(name, lines + further, program, does, reason):
+        lines.append(story.labelled("look", str(look)))
     told = Told("\n".join(lines + further))
     told.reason = reason
     return told
@@ -179,10 +185,12 @@ def pytest_runtest_makereport(item, call):
     if isinstance(error, Told):
         report.longrepr = str(error)
     if call.when == "call" or report.failed:
-        status = "passed" if report.passed else "failed" if isinstance(error, Told) else "skipped" if report.skipped else "error"
+        status = "passed" if report.passed else "failed" if isinstance(error, Told) else \
+            "not applicable" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
-                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None)}
+                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
+                 "story": str(error) if isinstance(error, Told) else None}
         session = item.config.stash[SESSION]
         session.results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
         session.evidence.record(entry, session.about)
@@ -198,7 +206,7 @@ def pytest_terminal_summary(terminalreporter, config):
     for number, checks in sorted(session.results.items()):
         lab = manifest.read(KIT / "labs" / number)
         passed = [check for check in lab.checks if set(checks.get(check.test, ["missing"])) == {"passed"}]
-        ran = [check for check in lab.checks if check.test in checks]
+        ran = [check for check in lab.checks if check.test in checks and set(checks[check.test]) != {"not applicable"}]
         terminalreporter.write_line(
             f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
             f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "

@@ -83,7 +83,7 @@ def _begin(console, program, shown, begin):
 
 def _effects(console, program, seen):
     for request in program.outside.requests[seen:]:
-        if line := effect_line(program.outside, request):
+        if line := effect_line(request):
             console.print(Text(f"     {line}", "red" if "ONE MORE" in line else ""))
         elif request.kind == "model":
             console.print(f"     the model is asked ({request.tokens} tokens)")

@@ -39,8 +39,7 @@ def read_ticket(path):
 def call(module, verb, *arguments):
     function = getattr(module, verb, None)
     if function is None:
-        raise Refused(f"{verb}: this flow keeps nothing that another process could read; "
-                      f"write `def {verb}` in {module.__name__.split('.')[-1]}.py")
+        raise Refused(f"{verb}: this flow cannot do that yet; write `def {verb}` in {module.__name__.split('.')[-1]}.py")
     return function(*arguments)
 
 

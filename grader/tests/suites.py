@@ -14,10 +14,10 @@ LABS = {folder.name: manifest.read(folder) for folder in manifest.folders()}
 def run_suites(*arguments, results):
     """Run `pytest *arguments` in the kit. Returns its exit code, its output, and its results.
 
-    The results are {lab: {check: {item: status}}}; `results` is a file that is written for that.
+    The results are {lab: {check: {item: status}}}; `results` is a file that is written for that, one JSON line per item.
     """
     done = subprocess.run([sys.executable, "-m", "pytest", *arguments, "--lab-results", str(results), "-p", "no:cacheprovider"],
-                          cwd=KIT, capture_output=True, text=True, timeout=300)
+                          cwd=KIT, capture_output=True, text=True, timeout=900)
     found = defaultdict(lambda: defaultdict(dict))
     for line in results.read_text().splitlines() if results.exists() else []:
         entry = json.loads(line)

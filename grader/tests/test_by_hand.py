@@ -6,35 +6,11 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 
 import pytest
+from grader.tests.by_hand import PYTHON, free_port, starter
 
 from labs.harness.staging import KIT
-
-PYTHON = [sys.executable, "-u", "-m"]
-
-
-@pytest.fixture
-def outside_by_hand():
-    """`python -m labs outside` on a free port; yields the process and its address."""
-    process = subprocess.Popen([*PYTHON, "labs", "outside", "--port", str(free_port()), "--pace", "0"], cwd=KIT,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline()).group()
-    yield process, address
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-def starter(*arguments, home, address, **options):
-    environment = {**os.environ, "LAB_HOME": str(home), "OUTSIDE": address, "OUTSIDE_KEY": "by-hand"}
-    return subprocess.run([*PYTHON, "starter", *arguments], cwd=KIT, env=environment, capture_output=True, text=True,
-                          timeout=60, **options)
 
 
 def test_the_starter_works_against_the_outside_that_prints_what_it_sees(outside_by_hand, tmp_path):
@@ -130,9 +106,11 @@ def test_ctrl_c_ends_the_starter_in_one_line(tmp_path):
         environment = {**os.environ, "LAB_HOME": str(tmp_path), "OUTSIDE": f"http://127.0.0.1:{silent.getsockname()[1]}"}
         run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=KIT, env=environment,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        silent.accept()[0].recv(1)  # it has sent its first request, and waits for an answer that never comes
+        connection, _ = silent.accept()
+        connection.recv(1)  # it has sent its first request, and waits for an answer that never comes
         run.send_signal(signal.SIGINT)
         _, stderr = run.communicate(timeout=20)
+        connection.close()
     assert run.returncode == 130 and stderr == "interrupted\n"
 
 

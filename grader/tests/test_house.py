@@ -34,6 +34,15 @@ def test_nothing_imports_upward_and_nobody_imports_a_program():
         assert not {"grader", "notebooks", "starter", "solutions"} & set(imports_of(path)), path
 
 
+def test_the_harness_knows_nothing_of_those_who_use_it():
+    harness = KIT / "labs" / "harness"
+    for path in harness.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                outside = node.level > len(path.relative_to(harness).parts)
+                assert not outside and (node.level or not node.module.startswith("labs")), f"{path}:{node.lineno}"
+
+
 def test_the_top_level_holds_nothing_else():
     tracked = subprocess.run(["git", "ls-files"], cwd=KIT, capture_output=True, text=True)
     if tracked.returncode:

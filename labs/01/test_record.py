@@ -1,8 +1,10 @@
 """Lab 01, write the plan down: a run leaves a record that another process can read, at any moment."""
 
+import json
+
 import pytest
 
-from labs.harness.judge import consistent, handled_once, refused, results_of
+from labs.harness.judge import STEPS, attempts_of, consistent, handled_once, refused, results_of
 from labs.harness.kills.boundary import held_at, killed_at
 
 
@@ -12,8 +14,8 @@ def test_a_printed_run_is_known_before_its_first_step(program, ticket):
     record = program.status(run.line())
 
     consistent(record, run.line())
-    assert record["step"] == "triage", f"the run is on its first step, triage; the record says {record['step']!r}"
-    assert record["state"] == "running", f"the run is `running`, the record says {record['state']!r}"
+    assert record.get("step") == "triage", f"the run is on its first step, triage; the record says {record.get('step')!r}"
+    assert record.get("state") == "running", f"the run is `running`, the record says {record['state']!r}"
     assert record.get("task") == ticket, "`task` should be the ticket as it came, unknown keys included"
 
 
@@ -24,18 +26,22 @@ def test_a_killed_run_shows_its_step_and_the_finished_results(program, outside, 
     record = program.status(run.line())
 
     consistent(record, run.line())
-    assert record["step"] == step, f"it was killed in step {step}, the record says {record['step']!r}"
+    assert record.get("step") == step, f"it was killed in step {step}, the record says {record.get('step')!r}"
     results = results_of(record)
     assert list(results) == finished, f"finished are {' and '.join(finished)}, the record has {' and '.join(results) or 'none'}"
-    read = outside.readings()[-1]
-    for name, value in read.items():
+    assert outside.readings(), "the model was not asked what the ticket says"
+    for name, value in outside.readings()[-1].items():
         assert results["triage"][name] == value, f"results.triage.{name} should be what the model said, {value!r}"
 
 
-def test_a_finished_run_is_done_with_three_results(program, ticket):
-    run = program.start(ticket).wait()
+@pytest.mark.parametrize("source", ["file", "stdin"])
+def test_a_finished_run_is_done_with_three_results(program, ticket, source):
+    run = program.start(ticket) if source == "file" else program.begin("start", "-", stdin=json.dumps(ticket).encode())
+    run.wait()
     assert run.code == 0, f"{run} {run.end}; a run that is done ends with exit code 0"
-    handled_once(program, run.line(), ticket)
+    record = handled_once(program, run.line(), ticket)
+    begun = attempts_of(record)
+    assert begun == dict.fromkeys(STEPS, 1), f"each step was begun once, the record's `attempts` say {begun}"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"ticket_id": "T-1", "customer": "ana@example.com"}',
@@ -54,10 +60,14 @@ def test_an_unknown_run_is_refused(program, outside, ticket):
     assert len(outside.requests) == sent, "an unknown run made requests to the outside"
 
 
-def test_runs_lists_every_run_oldest_first(program, ticket):
-    done = program.start(ticket).wait().line()
-    running = killed_at(program, "refund", "before", lambda: program.start(ticket))[0].line()
+def test_runs_lists_every_run_oldest_first(program, outside, ticket):
+    # The oldest is neither the first by name nor the one that was left alone the longest.
+    oldest, _ = held_at(program, "mail", "before", lambda: program.start(ticket, "run-2"))
+    program.start(ticket, "run-3").wait()
+    outside.release()
+    oldest.wait()
+    killed_at(program, "refund", "before", lambda: program.start(ticket, "run-1"))
 
-    for state, expected in [(None, [done, running]), ("done", [done]), ("running", [running]), ("failed", [])]:
+    for state, expected in [(None, ["run-2", "run-3", "run-1"]), ("done", ["run-2", "run-3"]), ("running", ["run-1"]), ("failed", [])]:
         listed = [record.get("id") for record in program.runs(state)]
         assert listed == expected, f"`runs{f' --state {state}' if state else ''}` should list {expected}, it lists {listed}"

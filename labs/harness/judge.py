@@ -36,6 +36,14 @@ def effect_of(record, step):
     return effect["key"], effect["state"]
 
 
+def attempts_of(record):
+    """How often each step that was begun was begun, by step. Raises ProgramFault."""
+    attempts = record.get("attempts")
+    if not isinstance(attempts, dict):
+        raise ProgramFault(f"the record's `attempts` should be an object, it is {attempts!r}")
+    return {step: attempts[step] for step in STEPS if step in attempts}
+
+
 def consistent(record, run_id):
     """Judge that a record, read at any moment, says nothing impossible. Raises AssertionError."""
     assert record.get("id") == run_id, f"the record of {run_id} has the id {record.get('id')!r}"

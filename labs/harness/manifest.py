@@ -42,6 +42,21 @@ class Lab(BaseModel):
         return next((check for check in self.checks if check.test == test), None)
 
 
+class Mistake(BaseModel):
+    """`mistake.toml`: one honest mistake in an overlay over the finished program, and the checks that must catch it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mistake: str = Field(min_length=20)
+    lesson: str = Field(min_length=20)
+    caught_by: list[str] = Field(min_length=1)   # like `02/test_effects.py::test_x`
+
+
+def mistakes():
+    """Every Mistake of the bank, by its name. Raises BadManifest."""
+    return {path.parent.name: _load(Mistake, path) for path in sorted((KIT / "solutions" / "mistakes").glob("*/mistake.toml"))}
+
+
 def folders():
     """The folders of all labs, in order."""
     return sorted(path.parent for path in (KIT / "labs").glob("[0-9][0-9]/lab.toml"))
@@ -49,8 +64,11 @@ def folders():
 
 def read(folder):
     """The Lab in a folder. Raises BadManifest."""
-    path = Path(folder) / "lab.toml"
+    return _load(Lab, Path(folder) / "lab.toml")
+
+
+def _load(model, path):
     try:
-        return Lab.model_validate(tomllib.loads(path.read_text()))
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise BadManifest(f"{path}: {error}") from None

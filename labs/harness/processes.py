@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,9 @@ class Process:
         self.pid = self._popen.pid
         _leaders.add(self.pid)
         self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
-        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True)):
+        self._input = queue.SimpleQueue()
+        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True),
+                       threading.Thread(target=self._write, daemon=True)):
             thread.start()
         self.write(stdin)
         if not keep_stdin:
@@ -77,7 +80,7 @@ class Process:
     def line(self, number=1, deadline=DEADLINE):
         """The `number`-th line of stdout, waited for. Raises ProgramFault where it ends without one."""
         def there():
-            return self.stdout.count("\n") >= number or not self.running
+            return self._output["stdout"].count(b"\n") >= number or not self.running
         self.wait_until(there, f"print line {number} on stdout", deadline)
         lines = self.stdout.split("\n")
         if len(lines) <= number:
@@ -92,7 +95,7 @@ class Process:
         if self.killed:
             return "was killed"
         if self.code < 0:
-            return f"died of {signal.Signals(-self.code).name}"
+            return f"died of {_signal_name(-self.code)}"
         return f"ended with exit code {self.code}"
 
     @property
@@ -100,21 +103,30 @@ class Process:
         """The last line that it wrote on stderr, or an empty string."""
         return (self.stderr.strip().splitlines() or [""])[-1]
 
+    @property
+    def resident(self):
+        """How many bytes of memory the process and its descendants hold now (RSS)."""
+        leader = psutil.Process(self.pid)
+        return sum(process.memory_info().rss for process in (leader, *leader.children(recursive=True)))
+
     # ---- what is done to it
 
     def write(self, data):
-        """Send bytes to its standard input; a process that does not read is no error."""
-        try:
-            self._popen.stdin.write(data)
-            self._popen.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass
+        """Send bytes to its standard input, without waiting for it to read them; one that does not read is no error."""
+        self._input.put(data)
 
     def close_stdin(self):
+        """End its standard input, after all that was written."""
+        self._input.put(None)
+
+    def _write(self):
         try:
+            while (data := self._input.get()) is not None:
+                self._popen.stdin.write(data)
+                self._popen.stdin.flush()
             self._popen.stdin.close()
-        except BrokenPipeError:
-            pass
+        except (BrokenPipeError, ValueError):
+            pass  # it is dead, or has closed its standard input
 
     def wait_until(self, predicate, what, deadline=DEADLINE):
         """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""
@@ -130,18 +142,19 @@ class Process:
             raise ProgramFault(f"{self} wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended")
         return self
 
-    def kill(self):
+    def kill(self, bury=True):
         """SIGKILL the whole process group, and return when every process of it is gone.
 
-        Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
+        Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
         if self._popen.returncode is None:
             self.killed = self.killed or self.running
             os.killpg(self.pid, signal.SIGKILL)
             with self.changed:
                 self.changed.wait_for(lambda: not self.running)
-            self._popen.wait()
-            _leaders.discard(self.pid)
+            if bury:
+                self._popen.wait()
+                _leaders.discard(self.pid)
             self._reap_group()
         return self
 
@@ -155,7 +168,7 @@ class Process:
 
     def _reap_group(self):
         """Wait for the other processes of the group, orphans now, that SIGKILL has struck."""
-        if sys.platform == "linux":
+        if sys.platform == "linux" and self._popen.returncode is not None:
             try:
                 while os.waitpid(-self.pid, 0):
                     pass
@@ -164,7 +177,7 @@ class Process:
         members = []
         for process in psutil.process_iter():
             try:
-                if os.getpgid(process.pid) == self.pid:
+                if os.getpgid(process.pid) == self.pid != process.pid:
                     members.append(process)
             except ProcessLookupError:
                 pass
@@ -206,16 +219,26 @@ class Process:
         return f"`{' '.join(map(short, self.arguments))}`"
 
 
+def _signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # a real-time one
+
+
 def orphans(home):
     """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
-    found = []
-    for pid in _candidates() - _leaders:
-        try:
-            child = psutil.Process(pid)
-            if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
-                found.append(_in_words(child))
-        except psutil.Error:
-            pass
+    found, seen = [], set(_leaders)
+    # One that ends while we look leaves its children to us: look until there is nobody new.
+    while new := _candidates() - seen:
+        for pid in new:
+            try:
+                child = psutil.Process(pid)
+                if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
+                    found.append(_in_words(child))
+            except psutil.Error:
+                pass
+        seen |= new
     return found
 
 

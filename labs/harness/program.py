@@ -9,6 +9,7 @@ from random import Random
 from .processes import DEADLINE, Process, ProgramFault, orphans
 
 KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
+LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
 
 
 class Program:
@@ -45,7 +46,7 @@ class Program:
         """The record of a run, as `status` prints it. Raises ProgramFault where it prints none."""
         process = self.ask("status", run_id)
         if process.code != 0:
-            raise ProgramFault(f"`status {run_id}` {process.end}, it should print the run's record")
+            raise ProgramFault(f"{process} {process.end}, it should print the run's record")
         return self._object(process.stdout, process)
 
     def runs(self, state=None):
@@ -89,6 +90,29 @@ class Program:
         self.processes.append(process)
         return process
 
+    def converse(self, conversation, lines, deadline=60.0):
+        """`chat` through these lines to the end. Returns the exchanges as turns, {"role", "content"}, oldest first."""
+        process = self.chat(conversation)
+        turns = self.say(process, lines, 0, deadline)
+        process.close_stdin()
+        process.wait(deadline)
+        if process.code != 0:
+            raise ProgramFault(f"{process} {process.end} after {len(lines)} turns; it should end with exit code 0")
+        return turns
+
+    def say(self, process, lines, said=0, deadline=60.0):
+        """Write these lines to a `chat` that has answered `said` before. Returns the exchanges as turns."""
+        process.write("".join(f"{line}\n" for line in lines).encode())
+        process.line(said + len(lines), deadline)
+        replies = process.stdout.split("\n")[said:said + len(lines)]
+        return [{"role": role, "content": text.rstrip("\r")} for pair in zip(lines, replies)
+                for role, text in zip(("user", "assistant"), pair)]
+
+    @property
+    def home_size(self):
+        """How many bytes the files of the home hold."""
+        return sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file() and not path.is_symlink())
+
     # ---- what is done to it
 
     def until(self, process, predicate, what, deadline=DEADLINE):
@@ -102,13 +126,14 @@ class Program:
         self.until(process, self.outside.held, what)
         return self.outside.held()[0]
 
-    def kill(self, *processes):
+    def kill(self, *processes, bury=True):
         """SIGKILL processes, and return when they are gone and their requests are settled.
 
-        Raises ProgramFault where something that they started lives on.
+        Without `bury` their process ids stay taken, as after a death that no parent has noticed yet. Raises
+        ProgramFault where something that they started lives on.
         """
         for process in processes:
-            process.kill()
+            process.kill(bury)
         left = orphans(self.home)
         if left:
             raise ProgramFault(f"{left[0]} outlived the kill of {processes[-1]}")
@@ -136,7 +161,7 @@ class Program:
     def _environment(self, folder):
         kept = {name: os.environ[name] for name in KEPT_FROM_ENVIRONMENT if name in os.environ}
         return {**kept, "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8",
-                "PYTHONDONTWRITEBYTECODE": "1", **self._contract}
+                "TZ": LOCAL_TIME, "PYTHONDONTWRITEBYTECODE": "1", **self._contract}
 
     @staticmethod
     def _object(text, process):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KIT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache")
+GIVEN = ("__main__.py", "conversation.py", "exits.py", "flow.py", "outside.py")  # files of a program that began as the starter
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml")
 
 
 class NoProgram(Exception):
@@ -29,8 +30,9 @@ def stage(program, folder, command=None):
     """Copy the program to `folder` and return it Staged. Raises NoProgram.
 
     `program` is a path: a folder with a `__main__.py`; one that holds such a folder called `starter`; a solution of
-    the kit by its lab (`solutions/03`: the starter under the overlays 01 to 03). With `command`, a command line, the
-    whole folder is copied and the command is run in it.
+    the kit by its lab (`solutions/03`: the starter under the overlays 01 to 03); a mistake of the kit
+    (`solutions/mistakes/NAME`: the finished program under that overlay). With `command`, a command line, the whole
+    folder is copied and the command is run in it.
     """
     program = Path(program).resolve()
     if not program.is_dir():
@@ -41,6 +43,8 @@ def stage(program, folder, command=None):
     layers = _layers(program)
     for layer in layers:
         _copy(layer, folder / "starter")
+    # A folder without this file loses against any other `starter` that Python finds, like the one of the kit itself.
+    (folder / "starter" / "__init__.py").touch()
     # Compiled once here rather than at each of hundreds of starts. Compiling runs nothing of the program.
     subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", str(folder)], timeout=60,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -60,8 +64,11 @@ def _stage_command(program, folder, command):
 
 def _layers(program):
     solutions = KIT / "solutions"
+    overlays = sorted(solutions.glob("[0-9][0-9]"))
     if program.parent == solutions and re.fullmatch(r"\d\d", program.name):
-        return [KIT / "starter", *(layer for layer in sorted(solutions.glob("[0-9][0-9]")) if layer.name <= program.name)]
+        return [KIT / "starter", *(layer for layer in overlays if layer.name <= program.name)]
+    if program.parent == solutions / "mistakes":
+        return [KIT / "starter", *overlays, program]
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]

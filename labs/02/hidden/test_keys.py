@@ -10,7 +10,9 @@ def test_a_key_is_not_made_of_what_is_asked_for(program, outside, ticket):
     outside.plan(Fault("model", "repeat", times=None))
     for _ in range(2):
         program.start(ticket).wait()
-    first, second = [request.key for request in outside.of("refund")]
+    keys = [request.key for request in outside.of("refund")]
+    assert len(keys) == 2, f"two runs should send two refund requests, they sent {len(keys)}"
+    first, second = keys
     assert first and first != second, f"the model said the same for two runs, and both refunds have the key {first}"
     assert len(outside.refunds) == 2, "two runs of one ticket are two refunds, the payment service took them for one"
 
@@ -28,7 +30,8 @@ def test_a_key_is_the_same_at_every_attempt(program, outside, ticket):
 
 
 def test_a_finished_run_is_not_begun_again(program, outside, ticket):
-    program.start(ticket, "run-7").wait()
+    first = program.start(ticket, "run-7").wait()
+    assert first.line() == "run-7", f"{first} should print its run id, run-7, alone on the first line; it printed {first.line()!r}"
     before = handled_once(program, "run-7", ticket)
     sent = len(outside.requests)
     again = program.start(ticket, "run-7").wait()

@@ -1,8 +1,8 @@
-"""Lab 03, the closer look: killed twice, started twice, and a mail service that cannot be asked."""
+"""Lab 03, the closer look: killed twice, started twice, a twin's refund, and a mail service that cannot be asked."""
 
 import pytest
 
-from labs.harness.judge import handled_once, refused
+from labs.harness.judge import handled_once, refused, results_of
 from labs.harness.kills.boundary import IDS, killed_at
 from labs.harness.outside import Fault
 
@@ -48,12 +48,27 @@ def test_two_at_once_are_one(each, ticket, verb):
     each([f"try {number}" for number in range(1, 7)], two_at_once)
 
 
-def test_a_mail_that_cannot_be_looked_up_is_waited_for(program, outside, ticket):
-    run, _ = killed_at(program, "mail", "after", lambda: program.start(ticket))
+def test_a_refund_of_the_same_order_is_not_taken_for_its_own(program, outside, ticket):
+    outside.plan(Fault("model", "repeat", times=None), Fault("refund", "hold_before", nth=2))
+    program.start(ticket).wait()
+    second = program.start(ticket)
+    program.until_held(second, "send a refund request")
+    program.kill(second)
+    outside.plan()
+    resumed = program.resume(second.line()).wait()
+    assert resumed.code == 0, f"{resumed} {resumed.end}; it should finish the run and end with exit code 0"
+    assert len(outside.refunds) == 2, f"two runs of one ticket are two refunds, {len(outside.refunds)} was made"
+    found, made = results_of(program.status(second.line())).get("refund"), outside.refunds[1]["refund_id"]
+    assert found and found["refund_id"] == made, f"the second run's refund is {made}, its record says {found}"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_mail_that_cannot_be_looked_up_is_waited_for(program, outside, ticket, when):
+    run, _ = killed_at(program, "mail", when, lambda: program.start(ticket))
     outside.plan(Fault("mail_lookup", "answer", times=None), Fault("mail", "hold_before", times=None))
     resumed = program.resume(run.line())
     program.until(resumed, lambda: not resumed.running or outside.held(), "end")
-    assert not outside.held(), "the mail had been sent, nobody could be asked about it, and it is being sent again"
+    assert not outside.held(), "the mail may have been sent, nobody could be asked about it, and it is being sent again"
     assert resumed.code == 4, f"{resumed} {resumed.end}; the run cannot know about its mail: it should be exit code 4"
     record = program.status(run.line())
     assert record.get("state") == "waiting", f"the run should be `waiting`, it is {record.get('state')!r}"

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
@@ -21,10 +22,12 @@ KIND_OF = {("POST", "/v1/chat/completions"): "model", ("POST", "/v1/refunds"): "
 class Request:
     """One whole request and what became of it.
 
-    `number` counts all requests of the account from 1. `kind` is one of faults.KINDS, or `unknown`. `key` is what
+    `number` counts all requests of the account from 1. `kind` is one of faults.KINDS, `malformed` for a body that is
+    no JSON, or `unknown` for what is not there. `key` is what
     identifies the effect: the Idempotency-Key of a refund, the message_id of a mail. `group` is the process group
     of the client, None where the socket does not tell. `tokens` is the size of a prompt. `effect` is what this
-    very request did; a refund that was only replayed has none. `made` is the answer that the service made when it
+    very request did; a refund that was only replayed has none. `nth` says the how many-th it was of what a customer
+    should get once: a refund of one order, a mail of one subject to one address; 0 without an effect. `made` is the answer that the service made when it
     acted, None where it did not; `sent` the one that went out. Times are time.monotonic() seconds.
     """
 
@@ -39,10 +42,11 @@ class Request:
     received: float
     tokens: int | None = None
     effect: dict | None = None
+    nth: int = 0
     made: Answer | None = None
     sent: Answer | None = None
     status: str = "received"   # received, held before, acted, held after, answered, unanswered, dropped
-    verdict: str | None = field(default=None, repr=False)  # for a held one: release or drop
+    verdict: str | None = field(default=None, repr=False)  # for one that is or was held: release or drop
 
     @property
     def acted(self):
@@ -76,6 +80,7 @@ class Account:
         self._model = Model(Random(f"{seed} model"))
         self._payments = Payments(Random(f"{seed} payments"))
         self._mail = Mail()
+        self._times = Counter()
 
     # ---- what a judge asks
 
@@ -140,7 +145,7 @@ class Account:
             key = body["message_id"]
         with self.changed:
             request = Request(len(self.requests) + 1, kind, method, path, query, body, key, group, time.monotonic())
-            if malformed:
+            if malformed and kind != "unknown":
                 request.kind = "malformed"
             elif kind == "model" and isinstance(body, dict):
                 try:
@@ -157,10 +162,9 @@ class Account:
         with self.changed:
             self._note(request, f"held {when}")
             self.changed.wait_for(lambda: request.verdict)
-            verdict, request.verdict = request.verdict, None
-            if verdict == "drop":
+            if request.verdict == "drop":
                 self._note(request, "unanswered" if when == "after" else "dropped")
-            return verdict == "release"
+            return request.verdict == "release"
 
     def act(self, request, fault=None):
         """Let the service work on the request. From here on it has happened."""
@@ -181,6 +185,11 @@ class Account:
             else:
                 answer = error(404, "not_found", f"there is no {request.method} {request.path}")
             request.made, request.effect = answer, answer.effect
+            if answer.effect:
+                same = ("order_id",) if request.kind == "refund" else ("to", "subject")
+                same = (request.kind, *(answer.effect[name] for name in same))
+                self._times[same] += 1
+                request.nth = self._times[same]
             self._note(request, "acted")
 
     def end(self, request, status, sent=None):

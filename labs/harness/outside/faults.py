@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-#: The kinds of request. `any` in a fault stands for all of them.
+#: The kinds of request. `any` in a fault stands for every request, also one that no service knows.
 KINDS = ("model", "refund", "mail", "refund_lookup", "mail_lookup")
 
 DEEDS = (

@@ -58,8 +58,8 @@ class Model:
         return self._last[as_json]
 
     def _reading(self, text):
-        order = re.search(r"\bA-\d+", text)
-        price = re.search(r"\$(\d+)\.(\d\d)\b", text)
+        order = re.search(r"\bA-[0-9]+", text)
+        price = re.search(r"\$([0-9]{1,9})\.([0-9]{2})\b", text)
         number = self._number()
         opening = self._random.choice(["We are sorry to hear that", "That should not have happened", "Thank you for telling us"])
         return {

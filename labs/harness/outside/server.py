@@ -25,12 +25,13 @@ class Outside:
     `path` is where a Unix socket is made; without it the server listens on 127.0.0.1 at `port` (0: any free one).
     `pace` is how many seconds a request waits before it acts, and again before it is answered: for a person who
     watches. With `open_to_all` any key opens an account; otherwise an unknown key is answered 401.
-    `watch(account, event)` is called for each line of each ledger.
+    `watch(account, event)` is called for each line of each ledger. `page.answer(path, headers)` is offered each GET
+    without an account, before it is answered 401: it returns None, or a status, headers and the body in chunks of bytes.
     """
 
-    def __init__(self, path=None, port=0, seed=0, pace=0.0, open_to_all=False, watch=None):
+    def __init__(self, path=None, port=0, seed=0, pace=0.0, open_to_all=False, watch=None, page=None):
         self._seed, self._watch, self._open_to_all = seed, watch, open_to_all
-        self.pace = pace
+        self.pace, self.page = pace, page
         self._accounts = {}
         self._lock = threading.Lock()
         self._server = _UnixServer(str(path), _Handler) if path else _TcpServer(("127.0.0.1", port), _Handler)
@@ -72,8 +73,8 @@ class Outside:
         """
         # Connections are accepted in the order in which they came. Once a later one is answered, every earlier
         # one is known, though its client died before anybody looked at it.
-        self._knock()
         until = time.monotonic() + deadline
+        self._knock(deadline)
         for connection in self._server.connections():
             # One whose account is not known yet sent no whole request so far; it may still hold one in its buffer.
             if connection.account not in (account, None) or not connection.abandoned():
@@ -87,13 +88,10 @@ class Outside:
                 if time.monotonic() > until:
                     raise TimeoutError(f"a request of a dead process was not settled within {deadline:g} s")
 
-    def _knock(self):
-        if self._path:
-            knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            knock.connect(str(self._path))
-        else:
-            knock = socket.create_connection(self._server.server_address)
-        with knock:
+    def _knock(self, deadline):
+        with socket.socket(self._server.address_family, socket.SOCK_STREAM) as knock:
+            knock.settimeout(deadline)
+            knock.connect(self._server.server_address)
             knock.sendall(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
             while knock.recv(4096):
                 pass
@@ -131,9 +129,26 @@ class _Connection:
                 return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
             closed = getattr(select, "POLLRDHUP", select.POLLHUP)
             poll.register(self.socket, closed)
-            return bool(poll.poll(0))
+            return bool(poll.poll(0)) and not self._peer_waits()
         except (OSError, ValueError):
             return True  # closed here already
+
+    def _peer_waits(self):
+        """Whether a process still holds the other end of a TCP connection that sends no more.
+
+        TCP says the same of a client that is gone and of one that only finished sending. On one machine the kernel's
+        table tells them apart: the socket of a process has an inode. False where there is no such table.
+        """
+        ends = [f":{end[1]:04X}" for end in (self.socket.getpeername(), self.socket.getsockname())]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            try:
+                with open(table) as rows:
+                    for _, peer, own, *_, inode in (row.split()[:10] for row in rows):
+                        if [peer[-5:], own[-5:]] == ends:
+                            return inode != "0"
+            except OSError:
+                pass
+        return False
 
     def hang_up(self):
         try:
@@ -193,6 +208,31 @@ class _TcpServer(_Server, socketserver.TCPServer):
     allow_reuse_address = True
 
 
+class _Refused(Exception):
+    """A request that is refused before it is read to its end: an HTTP status and a message."""
+
+
+def _size(text, base, already=0):
+    """The number of bytes that a client announces after `already` many. Raises _Refused."""
+    text, digits = text.strip(), "0123456789abcdef"[:base]
+    if not text or text.lower().strip(digits):
+        raise _Refused(400, "the size of the body, or of a chunk of it, is no number")
+    if len(text) > 20 or already + int(text, base) > BODY_LIMIT:
+        raise _Refused(413, f"the body may have at most {BODY_LIMIT} bytes")
+    return int(text, base)
+
+
+class _Lines:
+    """The lines of a stream, and the last one that was read: empty at the stream's end."""
+
+    def __init__(self, stream):
+        self._stream, self.last = stream, b""
+
+    def readline(self, limit):
+        self.last = self._stream.readline(limit)
+        return self.last
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "killproof"
@@ -204,19 +244,48 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code, message=None, explain=None):
         self.close_connection = True
         self._send(error(code, "malformed", message or "this is no HTTP request"))
+        # A socket that is closed with unread data in it takes the answer back. The rest is read and thrown away.
+        self.connection.shutdown(socket.SHUT_WR)
+        while self.connection.recv(1 << 16):
+            pass
+
+    def parse_request(self):
+        # The parser takes the end of the stream for the end of the header. A client that died there asked for nothing.
+        stream, self.rfile = self.rfile, _Lines(self.rfile)
+        try:
+            parsed, last = super().parse_request(), self.rfile.last
+        finally:
+            self.rfile = stream
+        self.close_connection = self.close_connection or not last
+        return parsed and bool(last)
+
+    def handle_expect_100(self):
+        super().handle_expect_100()
+        self.wfile.flush()  # the client sends no body before it has read this
+        return True
 
     def _serve(self):
-        body = self._read_body()
+        try:
+            body = self._read_body()
+        except _Refused as refused:
+            self.send_error(*refused.args)
+            return
         if body is None:
             self.close_connection = True  # cut short: no request
             return
         connection = self.server.connection_of(self.request)
         scheme, _, key = self.headers.get("Authorization", "").partition(" ")
         account = self.server.outside.account_of(key.strip()) if scheme.lower() == "bearer" else None
+        if account is None and self._show_page():
+            return
         if account is None:
             self._send(error(401, "unauthorized", "send the API key: Authorization: Bearer KEY"))
             return
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self.send_error(400, "this is no path")
+            return
         malformed, parsed = False, None
         if self.command != "GET":
             try:
@@ -233,6 +302,22 @@ class _Handler(BaseHTTPRequestHandler):
             connection.request = None
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve
+
+    def _show_page(self):
+        page = self.server.outside.page
+        shown = page.answer(self.path, self.headers) if page and self.command == "GET" else None
+        if shown is None:
+            return False
+        status, headers, chunks = shown
+        self.close_connection = True  # it has no length: the end of the connection is the end of the body
+        self.send_response(status)
+        for name, value in {**headers, "Connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(chunk)
+            self.wfile.flush()
+        return True
 
     def _answer(self, account, request, fault, connection):
         deed = fault.deed if fault else None
@@ -256,7 +341,8 @@ class _Handler(BaseHTTPRequestHandler):
         if deed == "hold_after" and not account.hold(request, "after"):
             self.close_connection = True
         elif deed == "hang":
-            account.hold(request, "after")
+            if account.hold(request, "after"):
+                account.end(request, "unanswered")
             self.close_connection = True
         elif deed == "close":
             account.end(request, "unanswered")
@@ -278,29 +364,27 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer)
 
     def _read_body(self):
-        """The whole body, empty where there is none; None where it did not arrive whole."""
+        """The whole body, empty where there is none; None where it did not arrive whole. Raises _Refused."""
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             return self._read_chunks()
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > BODY_LIMIT:
-            self.send_error(413, f"the body may have at most {BODY_LIMIT} bytes, and Content-Length must say how many")
-            return None
-        body = self.rfile.read(int(length))
-        return body if len(body) == int(length) else None
+        length = _size(self.headers.get("Content-Length", "0"), 10)
+        body = self.rfile.read(length)
+        return body if len(body) == length else None
 
     def _read_chunks(self):
         body = b""
         while True:
             line = self.rfile.readline(1024)
-            try:
-                size = int(line.split(b";")[0], 16)
-            except ValueError:
+            if not line.endswith(b"\n"):
                 return None
-            chunk = self.rfile.read(size) if len(body) + size <= BODY_LIMIT else b""
+            size = _size(line.split(b";")[0].decode("latin-1"), 16, len(body))
+            if size == 0:
+                while (line := self.rfile.readline(1024)).strip():
+                    pass  # fields may follow the last chunk; they say nothing that we need
+                return body if line.endswith(b"\n") else None
+            chunk = self.rfile.read(size)
             if len(chunk) != size or not self.rfile.readline(1024).endswith(b"\n"):
                 return None
-            if size == 0:
-                return body
             body += chunk
 
     def _send(self, answer):

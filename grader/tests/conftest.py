@@ -1,0 +1,41 @@
+"""The fixtures of the kit's own tests."""
+
+import os
+import shutil
+
+import pytest
+from grader.tests.by_hand import labs_outside
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")
+
+
+@pytest.fixture
+def outside_by_hand():
+    """`python -m labs outside` on a free port; yields the process and its address."""
+    with labs_outside() as started:
+        yield started
+
+
+# Ended with the module: while Playwright runs, its event loop is the main thread's, and no other may start.
+@pytest.fixture(scope="module")
+def browser():
+    """The machine's Chromium, without a window. Where there is none the test is skipped; in CI it fails."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        _missing("no Chromium on PATH: install it (Debian: apt-get install chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("no Playwright: pip install 'killproof[browser]'")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def _missing(what):
+    if os.environ.get("CI"):
+        pytest.fail(what, pytrace=False)
+    pytest.skip(what)

@@ -1,0 +1,114 @@
+"""The bank of mistakes: each is caught by the checks that it names, and no check of another lab cries wolf."""
+
+import difflib
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from grader.tests.suites import LABS, passed, run_suites
+from labs.harness import manifest
+from labs.harness.staging import KIT
+
+pytestmark = pytest.mark.timeout(900)  # the first test waits for all suites of its kind
+
+MISTAKES = manifest.mistakes()
+CHECKS = {f"{lab}/{check.test}" for lab in LABS for check in LABS[lab].checks}
+GOLDEN = Path(__file__).parent / "golden"
+#: One mistake and one of its checks for each story that is kept word by word.
+STORIES = {path.stem: path for path in sorted(GOLDEN.glob("*.txt"))}
+
+
+def side_by_side(function, names):
+    """{name: function(name)}, on every core: the work is done in other processes."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(names, pool.map(function, names)))
+
+
+def failed_checks(results):
+    """The checks that did not pass, like `02/test_effects.py::test_x`; a check that broke is no failure but an error."""
+    broken = [(check, items) for checks in results.values() for check, items in checks.items()
+              if not set(items.values()) <= {"passed", "failed", "not applicable"}]
+    assert not broken, broken
+    return {f"{lab}/{check}" for lab, checks in results.items() for check, items in checks.items() if not passed(items)}
+
+
+@pytest.fixture(scope="module")
+def named_checks(tmp_path_factory):
+    """For each mistake the outcome of the checks that it names."""
+    folder = tmp_path_factory.mktemp("mistakes")
+
+    def run(name):
+        return run_suites(*(f"labs/{check}" for check in MISTAKES[name].caught_by), "--program", f"solutions/mistakes/{name}",
+                          results=folder / f"{name}.jsonl")
+    return side_by_side(run, MISTAKES)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_fails_every_check_that_it_names(named_checks, name):
+    _, output, results = named_checks[name]
+    assert failed_checks(results) == set(MISTAKES[name].caught_by), output
+
+
+def test_every_check_catches_a_mistake():
+    caught = {check for mistake in MISTAKES.values() for check in mistake.caught_by}
+    assert caught <= CHECKS, f"these checks do not exist: {caught - CHECKS}"
+    assert caught == CHECKS, f"no mistake exercises: {CHECKS - caught}"
+
+
+def test_the_bank_is_large_and_spread_over_the_labs():
+    assert len(MISTAKES) >= 24
+    for lab in LABS:
+        assert sum(check.startswith(lab) for mistake in MISTAKES.values() for check in mistake.caught_by[:1]) >= 4, lab
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_a_small_change_of_the_finished_program(name):
+    """So that an overlay does not lag behind when the finished program changes."""
+    for path in (KIT / "solutions" / "mistakes" / name).iterdir():
+        if path.name == "mistake.toml":
+            continue
+        finished = [layer / path.name for layer in (KIT / "starter", *sorted((KIT / "solutions").glob("[0-9][0-9]")))]
+        original = [file for file in finished if file.is_file()][-1]
+        lines = difflib.unified_diff(original.read_text().splitlines(), path.read_text().splitlines(), n=0, lineterm="")
+        changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        assert 0 < len(changed) <= 40, f"{path.name} differs from {original.parent.name}/{path.name} in {len(changed)} lines"
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_failure_is_told_in_these_words(name, tmp_path):
+    told = story_of(name, tmp_path / "results.jsonl")
+    if os.environ.get("GOLDEN") == "write":
+        STORIES[name].write_text(told)
+    assert told == STORIES[name].read_text(), "to accept the new words: GOLDEN=write pytest grader/tests/test_mistakes.py -k told"
+
+
+def test_at_least_twelve_stories_are_kept():
+    assert len(STORIES) >= 12 and set(STORIES) <= set(MISTAKES)
+
+
+def story_of(name, results):
+    """The story of the first check that a mistake names, with ids and times blanked."""
+    run_suites(f"labs/{MISTAKES[name].caught_by[0]}", "--program", f"solutions/mistakes/{name}", results=results)
+    entries = [json.loads(line) for line in results.read_text().splitlines()]
+    story = next(entry["story"] for entry in entries if entry["story"])
+    return re.sub(r"\b[0-9a-f]{8}(…|[0-9a-f]{24}\b)", "xxxxxxxx…", re.sub(r"\b\d+\.\d\d seconds", "N seconds", story)) + "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_no_mistake_fails_a_check_of_a_lab_that_it_does_not_touch(tmp_path):
+    def run(name):
+        return run_suites(*(f"labs/{lab}" for lab in LABS), "--program", f"solutions/mistakes/{name}", results=tmp_path / f"{name}.jsonl")
+
+    wrong = {}
+    for name, (_, _, results) in side_by_side(run, MISTAKES).items():
+        failed, named = failed_checks(results), set(MISTAKES[name].caught_by)
+        touched = {check[:2] for check in named}
+        cried_wolf = {check for check in failed if check[:2] not in touched}
+        if not named <= failed or cried_wolf:
+            wrong[name] = {"missed": sorted(named - failed), "cried wolf": sorted(cried_wolf)}
+    assert not wrong, json.dumps(wrong, indent=2)
