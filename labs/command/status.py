@@ -60,8 +60,8 @@ def _say_what_is_not_in_it(console, tallies):
     hidden = [check for tally in tallies for check in tally.lab.checks if check.hidden]
     if hidden:
         total = sum(check.points for tally in tallies for check in tally.lab.checks)
-        say(console, f"{len(hidden)} hidden checks, {sum(check.points for check in hidden)} of the {total} points, are run by "
-              "the grader; each chapter says what they do.", "dim")
+        say(console, f"The grader also runs hidden checks, {len(hidden)} in all, for {sum(check.points for check in hidden)} of the "
+                     f"{total} points; each chapter says what they do.", "dim")
 
 
 def _say_next(console, tallies, program):

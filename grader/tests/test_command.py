@@ -1,0 +1,341 @@
+"""The learner's command: what it says, what it refuses, and that it never shows a traceback."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from grader.tests.small_kit import SmallKit
+
+from labs.command.results import entries
+from labs.command.show import fitted
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A small kit that nobody edits."""
+    return SmallKit(tmp_path_factory.mktemp("untouched") / "kit")
+
+
+@pytest.fixture
+def kit(tmp_path):
+    """A small kit of this test's own."""
+    return SmallKit(tmp_path / "kit")
+
+
+def refusal(result, code=2):
+    """The one line on stderr of a command that was refused."""
+    assert result[0] == code and not result[1], result
+    line, = result[2].splitlines()
+    return line
+
+
+# ---- status
+
+
+STATUS = """\
+   lab                                 checks  points  minutes
+·  01 write it down  ──────────────────   0/2     0/5       45
+·  02 resume         ──────────────────   0/1     0/4       45
+The grader also runs hidden checks, 1 in all, for 5 of the 14 points; each
+chapter says what they do.
+
+next: lab 01, first failing check the flow is marked
+      Looks into flow.py for the mark of lab 01.
+      run   pytest labs/01
+      hint  python -m labs hint 01
+"""
+
+
+def squeezed(text):
+    """Without what depends on the width: runs of blanks, and how long the bars are."""
+    return re.sub("([━╍─?])+", r"\1", re.sub(" +", " ", text))
+
+
+def test_status_runs_the_checks_and_says_what_comes_next(kit):
+    code, output, errors = kit.run("status")
+    assert code == 0 and not errors
+    assert squeezed(output) == squeezed(STATUS.replace("─", "╍"))
+    kit.solve("01")
+    code, output, errors = kit.run("status")
+    assert code == 0 and re.search(r"✓  01 write it down +━+ +2/2 +5/5", output)
+    assert "next: lab 02, first failing check the flow resumes\n" in output
+    kit.solve("02")
+    code, output, errors = kit.run("status")
+    assert code == 0 and output.count("✓") == 2 and output.endswith("\nAll checks that you can see pass.\n")
+
+
+def test_status_says_it_from_any_folder_and_of_any_program(untouched, tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp('elsewhere')
+    code, output, _ = untouched.run("status", "--program", str(untouched.root / "solutions/01"), cwd=tmp_path)
+    assert code == 0 and "2/2" in output and "next: lab 02" in output
+    assert f"run   pytest {untouched.root}/labs/02 --program {untouched.root}/solutions/01\n" in output
+    assert untouched.run("status", "--last", cwd=tmp_path)[1].startswith("Not run now: the last run, 20")
+
+
+def test_the_last_run_is_called_that(kit):
+    assert "no run has left results" in refusal(kit.run("status", "--last"))
+    kit.solve("01")
+    kit.run("status")
+    code, output, _ = kit.run("status", "--last")
+    assert code == 0 and re.match(r"Not run now: the last run, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, of starter, seed 1\n", output)
+    assert re.search(r"✓  01 .* 2/2 +5/5", output) and "0/1" in output and "selection" not in output
+    suite(kit, "labs/01", "-k", "marked")
+    code, output, _ = kit.run("status", "--last")
+    assert "It ran a selection" in output and "1/2" in output and "python -m labs status` runs the checks afresh" in output
+
+
+def test_the_last_run_shows_the_hidden_checks_that_it_had(kit):
+    kit.solve("01")
+    suite(kit, "labs/01")
+    assert re.search(r"·  01 .* 2/3 +5/10", kit.run("status", "--last")[1])
+
+
+def suite(kit, *arguments):
+    """Run checks as a learner does."""
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=kit.root, capture_output=True, text=True, timeout=60)
+
+
+def test_what_a_killed_run_wrote_last_is_no_result():
+    whole = {"lab": "01", "check": "test_small.py::test_x", "status": "passed"}
+    lines = [json.dumps(whole), "[]", "7", json.dumps(whole | {"status": None}), json.dumps(whole)[:-5]]
+    assert list(entries("\n".join(lines))) == [whole]
+
+
+def test_a_broken_suite_is_no_failure_of_the_program(kit):
+    kit.solve("02")
+    code, output, _ = kit.run("status", environment={"BREAK_THE_SUITE": "1"})
+    assert code == 0 and "first check that could not be run the flow is marked" in output and "?" in output
+    assert "1 of 2 checks could not be run" in refusal(kit.run("solution", "1", environment={"BREAK_THE_SUITE": "1"}), code=1)
+
+
+def test_a_suite_that_cannot_be_loaded_is_one_line(kit):
+    kit.write("labs/02/test_small.py", "def test_(:\n")
+    assert re.search("could not be run: pytest ended with exit code 2", refusal(kit.run("status")))
+
+
+def test_a_program_that_is_none_is_one_line(untouched):
+    assert refusal(untouched.run("status", "--program", "nowhere")) == \
+        f"labs: there is no folder {untouched.root}/nowhere: name one that holds a program, like --program starter"
+    assert "--last runs nothing" in refusal(untouched.run("status", "--last", "--program", "starter"))
+
+
+def test_results_are_drawn_while_they_come_in(kit):
+    kit.solve("02")
+    ours, theirs = pty.openpty()
+    process = kit.popen("status", stdin=theirs, stdout=theirs, stderr=theirs, environment={"TERM": "xterm-256color"})
+    os.close(theirs)
+    drawn = b""
+    try:
+        while data := os.read(ours, 65536):
+            drawn += data
+    except OSError:
+        pass  # Linux's way of saying that the other side is closed
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", drawn.decode())
+    seen = re.findall(r"01 write it down +[━╍─]+ +(\d/\d)", text)
+    assert seen[0] == "0/2" and seen[-1] == "2/2"
+    assert "All checks that you can see pass." in text and "\x1b[32m" in drawn.decode()
+
+
+@pytest.mark.parametrize("command, says", [(["status"], "say nothing"), (["solution", "01"], "nothing is unlocked")])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_ctrl_c_ends_the_checks_and_the_command(kit, command, says, number):
+    door = kit.root / "door"
+    os.mkfifo(door)
+    process = kit.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, environment={"HELD_AT": str(door)})
+    with open(door) as file:
+        suite_pid = int(file.readline())
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130 and not stdout
+    assert len(stderr.splitlines()) == 1 and stderr.startswith("interrupted: ") and says in stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(suite_pid, 0)
+
+
+# ---- hint
+
+
+def test_hints_come_one_at_a_time_and_then_all(kit):
+    said = [kit.run("hint", number) for number in ("1", "01", "1", "01")]
+    assert all(code == 0 and not errors for code, _, errors in said)
+    assert said[0][1] == ("lab 01 · write it down  hint 1 of 3\n\n  The first hint of lab 01: look at `flow.py`.\n\n"
+                          "One more: python -m labs hint 01\n")
+    assert "hint 2 of 3\n\n  The second hint.\n" in said[1][1] and "hint 3 of 3\n\n  The third hint.\n" in said[2][1]
+    assert "One more" not in said[2][1]
+    for text in ("first hint of lab 01", "The second hint", "The third hint", "These are all 3, there are no more."):
+        assert text in said[3][1]
+    assert "hint 1 of 3" in kit.run("hint", "02")[1]
+    assert json.loads(kit.read(".lab-evidence/progress.json")) == {"hints": {"01": 3, "02": 1}}
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"hints": {"01": -1}}', b'{"hints": {"01": "many"}}', b'{"hints": null}'])
+def test_damaged_progress_is_set_aside(kit, damage):
+    (kit.root / ".lab-evidence").mkdir()
+    (kit.root / ".lab-evidence/progress.json").write_bytes(damage)
+    code, output, errors = kit.run("hint", "01")
+    assert code == 0 and "hint 1 of 3" in output
+    assert re.fullmatch(r".lab-evidence/progress.json could not be understood; it is now progress-damaged-[\d-]+\.json, "
+                        r"and hints are counted anew\n", errors)
+    aside, = (kit.root / ".lab-evidence").glob("progress-damaged-*.json")
+    assert aside.read_bytes() == damage
+    assert {path.name for path in (kit.root / ".lab-evidence").iterdir()} == {"progress.json", aside.name}
+    assert kit.run("hint", "01")[1:] == (kit.run("hint", "02")[1].replace("02", "01").replace("resume", "write it down").replace(
+        "hint 1 of 3", "hint 2 of 3").replace("first hint of lab 01: look at `flow.py`", "second hint"), "")
+
+
+def test_a_hint_that_cannot_be_counted_is_given_all_the_same(kit):
+    kit.write(".lab-evidence", "a file, where a folder should be")
+    code, output, errors = kit.run("hint", "01")
+    assert code in (0, 2) and len(errors.splitlines()) == 1
+
+
+# ---- solution
+
+
+def test_a_solution_is_unlocked_by_passing_now(kit):
+    assert refusal(kit.run("solution", "01"), code=1) == (
+        "labs: lab 01 is not solved yet, 2 of 2 checks fail: `pytest labs/01` shows them; `python -m labs solution 01 --reveal` "
+        "shows the solution all the same")
+    kit.solve("01")
+    code, output, errors = kit.run("solution", "1")
+    assert code == 0 and not errors
+    assert output == ("solutions/01/flow.py  the same as your starter/flow.py\n\n"
+                      "solutions/01/record.py  the same as your starter/record.py\n\n"
+                      "Try it: pytest labs/01 --program solutions/01\n")
+    kit.write("starter/flow.py", "")
+    assert "1 of 2 checks fail" in refusal(kit.run("solution", "01"), code=1), "it passed once, and it does not now"
+
+
+def test_a_revealed_solution_is_a_patch_of_the_learners_own_files(kit, tmp_path):
+    kit.write("starter/flow.py", "# mine\n")
+    code, output, errors = kit.run("solution", "02", "--reveal", cwd=tmp_path)
+    assert code == 0 and not errors
+    assert "--- starter/flow.py\n+++ solutions/02/flow.py\n@@ -1 +1,2 @@\n-# mine\n+# mark 01\n+# mark 02\n" in output
+    assert "files of earlier labs that your starter/ does not have: solutions/01/record.py\n" in output
+    assert output.endswith(f"Try it: pytest {kit.root}/labs/02 --program {kit.root}/solutions/02\n")
+    (kit.root / "starter/flow.py").write_bytes(b"\xff no text")
+    assert "--- /dev/null\n+++ solutions/01/record.py\n" in kit.run("solution", "01", "--reveal")[1]
+    shutil.rmtree(kit.root / "starter")
+    assert kit.run("solution", "01", "--reveal")[0] == 0
+
+
+def test_a_kit_without_solutions_says_so(kit):
+    shutil.rmtree(kit.root / "solutions/02")
+    assert refusal(kit.run("solution", "02", "--reveal")) == "labs: this kit has no solution of lab 02"
+    shutil.rmtree(kit.root / "solutions")
+    assert refusal(kit.run("solution", "01")) == "labs: this kit has no solutions/: whoever gave it to you has them"
+
+
+def test_a_kit_without_hidden_checks_is_a_kit(kit):
+    shutil.rmtree(kit.root / "labs/01/hidden")
+    kit.solve("02")
+    assert "All checks that you can see pass." in kit.run("status")[1]
+
+
+# ---- show
+
+
+def test_the_evidence_of_the_last_failure_is_shown(kit, tmp_path):
+    assert "no run has left a failed check" in refusal(kit.run("show"))
+    kit.run("status")
+    code, output, errors = kit.run("show")
+    assert code == 0 and not errors
+    assert re.match(r"4 checks failed in the run of [\d-]+ [\d:]+, of starter, seed 1\n\nFailed as well \(python -m labs show NAME\):\n"
+                    r"  01-there-is-a-record-1\n  01-there-is-a-record-2\n  02-the-flow-resumes\n\nlab 01 · write it down +FAIL\n", output)
+    for line in ("  this check     Looks into flow.py for the mark of lab 01.", "  why            flow.py has no mark 01",
+                 "  hint           python -m labs hint 01"):
+        assert f"{line}\n" in output
+    assert re.search(r"\nfiles: \.lab-evidence/[\d-]+/01-the-flow-is-marked/\n       story\.txt\n$", output)
+    code, output, _ = kit.run("show", "flow_resumes", cwd=tmp_path)
+    assert "lab 02 · resume" in output and "Failed as well" not in output and f"files: {kit.root}/.lab-evidence/" in output
+    assert "no check called nonsense failed then" in refusal(kit.run("show", "nonsense"))
+
+
+def test_evidence_from_before_the_last_run_is_called_that(kit):
+    kit.run("status")
+    kit.solve("02")
+    kit.run("status")
+    assert re.search(r"That is not the last run: in the one of [\d-]+ [\d:]+ nothing failed\.\n", kit.run("show")[1])
+
+
+def test_evidence_is_opened_where_there_is_a_browser(kit, tmp_path):
+    suite(kit, "labs/02")
+    folder, = (kit.root / ".lab-evidence/latest").resolve().glob("02-*")
+    nothing = {"PATH": str(tmp_path / "no-programs-here")}
+    assert f"no browser here that could be started; open {folder}\n" in kit.run("show", "--open", environment=nothing)[1].replace(
+        "/latest/", f"/{folder.parent.name}/")
+    (folder / "timeline.svg").write_text("<svg/>")
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    code, output, _ = kit.run("show", "--open", environment={"BROWSER": f"{browser} %s"})
+    assert code == 0 and output.endswith("/02-the-flow-resumes/timeline.svg\n")
+    assert (tmp_path / "opened").read_text().strip() == (folder / "timeline.svg").as_uri()
+
+
+def test_a_story_fits_the_terminal():
+    story = (f"{'lab 02 · record before you act':<106}FAIL\n"
+             "  why            when the request arrived, `status` did not know of it: nothing was written down before acting, and\n"
+             "                 so the customer was refunded twice\n"
+             "  look           .lab-evidence/latest/02-a-killed-effect-stays-started-refund/and-further/story.txt\n")
+    lines = list(fitted(story, 80))
+    assert lines[0] == f"{'lab 02 · record before you act':<76}FAIL"
+    assert all(len(line) <= 80 for line in lines if "look" not in line)
+    assert " ".join(" ".join(lines[1:]).split()) == " ".join(" ".join(story.splitlines()[1:]).split())
+    assert list(fitted(story, 200))[0] == story.splitlines()[0]
+
+
+# ---- doctor, and what every command shares
+
+
+def test_the_doctor_says_what_this_machine_can_do(untouched, tmp_path):
+    code, output, errors = untouched.run("doctor", cwd=tmp_path)
+    assert code == 0 and not errors and output.endswith("\nThe labs can run here.\n")
+    for name in ("Python", "kit", "the outside", "SQLite", "at a boundary", "at a line", "at a system call", "by power cut",
+                 "bubblewrap", "Landlock", "child subreaper"):
+        assert re.search(f"^ [✓!] {name} +[^ ]", output, re.M), name
+    # Each lack comes with what mends it.
+    assert len(re.findall("^ !", output, re.M)) == len(re.findall("^ +→ ", output, re.M))
+
+
+def test_the_doctor_ends_with_1_where_the_labs_cannot_run(kit):
+    shutil.rmtree(kit.root / "starter")
+    code, output, _ = kit.run("doctor")
+    assert code == 1 and "has no starter/" in output and "→ python -m labs reset 01" in output
+    assert "The labs cannot run here until" in output
+    kit.run("reset", "01", "--yes")
+    code, output, _ = kit.run("doctor", environment={"TMPDIR": str(kit.root / "labs"), "PATH": "/nowhere"})
+    assert code == 0 and "not installed" in output
+
+
+@pytest.mark.parametrize("arguments", [["hint", "9"], ["solution", "9"], ["reset", "9"], ["hint", "one"], ["hint", ""], ["hint", "٣"]])
+def test_an_unknown_lab_is_one_line(untouched, arguments):
+    assert refusal(untouched.run(*arguments)) == f"labs: there is no lab {arguments[1]}; this kit has 01 to 02"
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["status", "--last"], ["hint", "1"], ["solution", "1"], ["reset", "1"]])
+def test_a_kit_without_labs_is_one_line(kit, arguments):
+    for number in ("01", "02"):
+        shutil.rmtree(kit.root / "labs" / number)
+    assert refusal(kit.run(*arguments)) == \
+        f"labs: there are no labs in {kit.root}/labs: unpack the kit again, and run the command that is in it"
+
+
+def test_a_damaged_manifest_is_one_line(kit):
+    kit.write("labs/02/lab.toml", 'number = "02"\n')
+    assert "lab.toml" in refusal(kit.run("hint", "01"))
+
+
+def test_a_python_without_the_kits_packages_is_told_which_one_has_them(untouched):
+    bare = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys, runpy; sys.path[:0] = [{str(untouched.root)!r}]; "
+                           "runpy.run_module('labs', run_name='__main__')"], capture_output=True, text=True, timeout=60)
+    assert bare.returncode == 1 and len(bare.stderr.splitlines()) == 1
+    assert "has no typer: use the kit's own Python" in bare.stderr and f"pip install -e {untouched.root}" in bare.stderr
