@@ -6,7 +6,10 @@ import shutil
 import time
 from pathlib import Path
 
+from .scratch import remove
+
 KEPT = 10  # sessions
+KEPT_FILES = 100  # of one program's home
 
 
 class Evidence:
@@ -39,7 +42,7 @@ class Evidence:
         fresh.replace(self.root / "latest")
         sessions = sorted(path for path in self.root.iterdir() if path.is_dir() and not path.is_symlink())
         for old in sessions[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
 
     @staticmethod
     def _keep_program(folder, program):
@@ -51,8 +54,8 @@ class Evidence:
                 if text := getattr(process, stream):
                     (folder / f"{number:02}-{process.arguments[0]}.{stream}").write_text(text, encoding="utf-8")
         # Regular files alone: what a program links to or opens as a pipe is not ours to follow.
-        for path in program.home.rglob("*"):
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= 1 << 20:
+        for path in program.files()[:KEPT_FILES]:
+            if path.stat().st_size <= 1 << 20:
                 target = folder / "lab-home" / path.relative_to(program.home)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)

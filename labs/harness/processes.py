@@ -3,7 +3,6 @@
 import ctypes
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from .scratch import remove
 from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
@@ -212,7 +212,7 @@ class Process:
         ran = self.running
         self.kill()
         self.close_stdin()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
         return ran
 
     def __str__(self):

@@ -37,7 +37,12 @@ def labelled(label, text):
 
 def wrapped(label, text):
     """A line of the story, on as many lines as it needs."""
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<13}  ", subsequent_indent=" " * 17, break_long_words=True)
+    return textwrap.wrap(_printable(text), WIDTH, initial_indent=f"  {label:<13}  ", subsequent_indent=" " * 17, break_long_words=True)
+
+
+def _printable(text):
+    """The text without what a terminal would obey and what no file can hold: control characters, lone surrogates."""
+    return "".join(char if char.isprintable() or char in "\t\n\r" else repr(char)[1:-1] for char in text)
 
 
 def _requests_of(program, process):
