@@ -116,7 +116,19 @@ class Program:
     @property
     def home_size(self):
         """How many bytes the files of the home hold."""
-        return sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(path.stat().st_size for path in self.files())
+
+    def files(self):
+        """The paths of the regular files in the home. What a program links to, or nests too deep to be named, is not ours."""
+        found, folders = [], [] if self.home.is_symlink() else [self.home]
+        while folders:
+            try:
+                entries = list(os.scandir(folders.pop()))
+            except OSError:
+                continue
+            folders += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+            found += [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
+        return sorted(found)
 
     # ---- what is done to it
 
@@ -150,9 +162,10 @@ class Program:
         The noise comes in whole lines, so that no program can take it for the torn end of a log.
         """
         random = Random(f"{self.seed} noise")
-        for path in sorted(self.home.rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.stat().st_size:
+        for path in self.files():
+            if path.stat().st_size:
                 lines = path.stat().st_size // 32 + 2
+                path.chmod(0o600)
                 path.write_bytes(b"".join(b"\xff" + random.randbytes(30).replace(b"\n", b"\r") + b"\n" for _ in range(lines)))
 
     def discard(self):

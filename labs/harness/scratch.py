@@ -39,6 +39,18 @@ def _claim_new(base):
         # Somebody took it for abandoned before it was locked.
 
 
+def remove(folder):
+    """Remove a folder, whatever a program made in it. What cannot be removed stays, which is no error."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        pass
+    if os.path.lexists(folder):
+        # A program can make folders that are deeper than Python goes, and close them to itself and to us.
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, "--", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def _remove_abandoned(folder):
     lock = _open(folder)
     if lock is None:
@@ -57,14 +69,3 @@ def _open(folder):
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return None  # gone, no folder, or somebody else's
-
-
-def remove(folder):
-    """Remove a folder, whatever a program made of it. What cannot be removed stays."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        pass
-    if os.path.lexists(folder):
-        # rmtree needs a stack frame and an open file for each level; rm does without.
-        subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL)
