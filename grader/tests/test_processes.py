@@ -738,30 +738,29 @@ def test_what_a_killed_session_left_behind_is_removed_and_a_live_one_keeps_its_o
     assert alive.returncode == 0 and not kept.exists()
 
 
-def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_not_used(monkeypatch):
-    taken, flock = [], fcntl.flock
+def test_a_folder_that_is_being_made_is_not_taken_for_abandoned(monkeypatch):
+    flock = fcntl.flock
 
-    def take_it_first(file, operation):
-        if operation == fcntl.LOCK_EX and not taken:
-            place = Path(os.readlink(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}"))
-            taken.append(place if place.is_dir() else place.parent)
-            scratch_module._remove_abandoned(taken[0])
+    def when_another_session_begins(file, operation):
+        if operation == fcntl.LOCK_EX:
+            scratch_module._remove_abandoned(Path(file.name).parent)
         flock(file, operation)
-    monkeypatch.setattr(fcntl, "flock", take_it_first)
+    monkeypatch.setattr(fcntl, "flock", when_another_session_begins)
     with scratch() as folder:
-        assert folder.is_dir() and not taken[0].exists()
+        assert folder.is_dir()
 
 
 @pytest.mark.timeout(PATIENCE)
-def test_what_is_no_scratch_folder_of_ours_is_left_alone_and_keeps_nobody_waiting(tmp_path):
-    abandoned, file, link = (tmp_path / name for name in ("folder", "file", "link"))
-    abandoned.mkdir()
-    os.mkfifo(abandoned / "lock")
-    file.write_text("x")
-    link.symlink_to(tmp_path)
-    for path in (abandoned, file, link):
-        scratch_module._remove_abandoned(path)
-    assert not abandoned.exists() and file.read_text() == "x" and link.is_symlink()
+def test_a_folder_whose_lock_is_a_pipe_or_a_link_keeps_nobody_waiting(tmp_path):
+    pipe, link, other = (tmp_path / name for name in ("pipe", "link", "other"))
+    for folder in (pipe, link, other):
+        folder.mkdir()
+    os.mkfifo(pipe / "lock")
+    (other / "lock").write_text("")
+    (link / "lock").symlink_to(other / "lock")
+    for folder in (pipe, link):
+        scratch_module._remove_abandoned(folder)
+    assert not pipe.exists() and link.is_dir() and (other / "lock").is_file()
 
 
 def test_a_scratch_folder_is_removed_whatever_happens_in_it():

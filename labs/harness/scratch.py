@@ -18,25 +18,17 @@ def scratch():
     base = shared if os.access(shared, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     for old in base.glob(f"{PREFIX}*"):
         _remove_abandoned(old)
-    folder, lock = _claim_new(base)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+    # The kernel drops this lock with us, however we die: who can take it knows that the folder is nobody's. Nobody can
+    # take it before us, for it has its name only once it is ours.
+    lock = open(folder / "being made", "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(lock.name, folder / "lock")
     try:
         yield folder
     finally:
         remove(folder)
-        os.close(lock)
-
-
-def _claim_new(base):
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-        lock = _open(folder)
-        # The kernel drops this lock with us, however we die: who can take it knows that the folder is nobody's.
-        if lock is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if folder.exists():
-                return folder, lock
-            os.close(lock)
-        # Somebody took it for abandoned before it was locked.
+        lock.close()
 
 
 def remove(folder):
@@ -52,20 +44,10 @@ def remove(folder):
 
 
 def _remove_abandoned(folder):
-    lock = _open(folder)
-    if lock is None:
-        return
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        remove(folder)
+        # A program may have put anything there, a pipe that makes us wait or a link.
+        with open(folder / "lock", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(folder)
     except OSError:
-        pass  # in use
-    finally:
-        os.close(lock)
-
-
-def _open(folder):
-    try:
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None  # gone, no folder, or somebody else's
+        pass  # in use, being made this moment, or somebody else's
