@@ -8,6 +8,8 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 PREFIX = "killproof-"
 
 
@@ -57,11 +59,22 @@ def _remove_abandoned(folder):
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _end_programs_of(folder)
         remove(folder)
     except OSError:
         pass  # in use
     finally:
         os.close(lock)
+
+
+def _end_programs_of(folder):
+    """SIGKILL what a killed session had started and nobody ended."""
+    for process in psutil.process_iter():
+        try:
+            if Path(process.environ().get("LAB_HOME", "/")).is_relative_to(folder):
+                process.kill()
+        except psutil.Error:
+            pass
 
 
 def _open(folder):
