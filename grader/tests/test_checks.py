@@ -126,16 +126,16 @@ def test_a_folder_without_init_is_the_program_that_is_tested(tmp_path):
 
 
 def test_what_a_killed_session_left_behind_is_gone_after_the_next(finished, tmp_path):
-    path = finished / "starter" / "__main__.py"
-    path.write_text("import os, time\nopen(%r, 'w').write(f\"{os.getpid()} {os.environ['LAB_HOME']}\")\ntime.sleep(1000)\n"
-                    % str(tmp_path / "here"))
+    os.mkfifo(tmp_path / "here")
+    (finished / "starter" / "__main__.py").write_text(
+        f"import os, time\n"
+        f"with open({str(tmp_path / 'here')!r}, 'w') as here: here.write(str(os.getpid()) + ' ' + os.environ['LAB_HOME'])\n"
+        f"time.sleep(1000)\n")
     session = subprocess.Popen([sys.executable, "-m", "pytest", "labs/01/test_record.py", "--program", str(finished),
                                 "-p", "no:cacheprovider", "-k", "known_before"], cwd=KIT, stdout=subprocess.DEVNULL)
-    while not ((tmp_path / "here").exists() and (left := (tmp_path / "here").read_text())):
-        assert session.poll() is None
+    pid, home = (tmp_path / "here").read_text().split(" ", 1)
     session.kill()
     session.wait()
-    pid, home = left.split(" ", 1)
     assert psutil.pid_exists(int(pid)) and os.path.exists(home)
     run_suites("labs/01/test_record.py", "-k", "unknown_run", results=tmp_path / "results.jsonl")
     assert not os.path.exists(home)
