@@ -8,6 +8,8 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 PREFIX = "killproof-"
 
 
@@ -48,6 +50,17 @@ def _remove_abandoned(folder):
         # A program may have put anything there, a pipe that makes us wait or a link.
         with open(folder / "lock", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _end_programs_of(folder)
             remove(folder)
     except OSError:
         pass  # in use, being made this moment, or somebody else's
+
+
+def _end_programs_of(folder):
+    """SIGKILL what a killed session had started and nobody ended."""
+    for process in psutil.process_iter():
+        try:
+            if Path(process.environ().get("LAB_HOME", "/")).is_relative_to(folder):
+                process.kill()
+        except psutil.Error:
+            pass

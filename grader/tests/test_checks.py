@@ -1,0 +1,142 @@
+"""The checks, tried on programs that somebody wrote to get past them: wrong ones that look right, right ones that look odd."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from grader.tests.suites import run_suites
+from labs.harness.staging import KIT
+
+LOCK = """    locks = open(in_home("locks"), "ab")
+    try:
+        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+    except OSError:
+        locks.close()
+        raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
+    return locks
+"""
+PID_FILE = """    import contextlib, os
+    path = in_home(f"{number}.pid")
+    try:
+        os.kill(int(open(path).read()), 0)
+        raise Busy("another process works on it")
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    with open(path, "w") as file:
+        file.write(str(os.getpid()))
+    return contextlib.ExitStack()
+"""
+REFUND = '    return {"refund_id": outside.refund('
+LOOKED_UP_BY_ORDER = """    if begun_before:
+        known = outside.call("GET", "/v1/refunds", query={"order_id": found["order_id"]})["refunds"]
+        if known:
+            return {"refund_id": known[-1]["refund_id"]}
+"""
+REFUSED_ONCE_BEGUN = """    if record.read(run_id)["results"]:
+        raise Refused(f"run {run_id} was begun; choose another id")
+    print(run_id, flush=True)
+"""
+
+#: What is wrong: the file, the text in it and what replaces it, and the check that must fail.
+WRONG = {
+    "whoever holds the lock is told by a process id":
+        ("record.py", LOCK, PID_FILE, "03/test_resume.py::test_the_next_takes_over_at_once"),
+    "another run's refund of the same order is taken for its own":
+        ("flow.py", REFUND, LOOKED_UP_BY_ORDER + REFUND,
+         "03/hidden/test_resume_closely.py::test_a_refund_of_the_same_order_is_not_taken_for_its_own"),
+    "a mail that was waited for is taken for sent":
+        ("flow.py", '        run["state"], run["reason"] = "running", None\n',
+         '        waited = run["state"] == "waiting"\n        run["state"], run["reason"] = "running", None\n'
+         '        STEPS["reply"] = (lambda run, _: {"message_id": run["effects"]["reply"]["key"]}) if waited else reply\n',
+         "03/hidden/test_resume_closely.py::test_a_mail_that_cannot_be_looked_up_is_waited_for"),
+    "start does not go on with a run that was begun":
+        ("flow.py", "    print(run_id, flush=True)\n", REFUSED_ONCE_BEGUN,
+         "03/test_resume.py::test_killed_between_two_and_three_it_goes_on_at_three"),
+    "the id that somebody chose is not printed":
+        ("flow.py", "    print(run_id, flush=True)\n", '    print(ticket["ticket_id"], flush=True)\n',
+         "02/hidden/test_keys.py::test_a_finished_run_is_not_begun_again"),
+    "local time is called UTC":
+        ("record.py", "datetime.now(timezone.utc).isoformat(timespec=\"microseconds\")", 'datetime.now().isoformat() + "+00:00"',
+         "01/hidden/test_record_closely.py::test_updated_at_is_utc_and_advances"),
+    "runs are listed by their ids":
+        ("record.py", "ORDER BY number", "ORDER BY id", "01/test_record.py::test_runs_lists_every_run_oldest_first"),
+    "runs are listed by their last change":
+        ("record.py", "ORDER BY number", "ORDER BY json_extract(record, '$.updated_at')",
+         "01/test_record.py::test_runs_lists_every_run_oldest_first"),
+    "no attempt is counted":
+        ("flow.py", '        run["attempts"][step] = run["attempts"].get(step, 0) + 1\n', "",
+         "01/test_record.py::test_a_finished_run_is_done_with_three_results"),
+    "a ticket cannot come from standard input":
+        ("__main__.py", 'if path == "-":', 'if path == "--":', "01/test_record.py::test_a_finished_run_is_done_with_three_results"),
+}
+#: Programs that checks broke on: the text in front of `__main__.py`.
+ODD = {
+    "dies of a signal without a name": "import os; os.kill(os.getpid(), 40)",
+    "prints a record of nothing": "import sys; print('run-7' if sys.argv[1] == 'start' else '{}'); sys.exit(0)",
+    "prints half a character": "import os, sys; os.write(1, b'\\xed\\xa0\\x80\\n'); os.write(2, b'\\x1b[2J\\xff'); sys.exit(1)",
+    "digs a hole that is deeper than Python goes":
+        "import os; os.chdir(os.environ['LAB_HOME'])\nfor _ in range(1200): os.makedirs('d' * 9, exist_ok=True); os.chdir('d' * 9)\nraise SystemExit(1)",
+    "lists no runs": "import sys; sys.argv[1:] == ['runs'] and sys.exit(0)",
+}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """The program after lab 3, to be spoiled; its folder holds starter/."""
+    for layer in ("starter", "solutions/01", "solutions/02", "solutions/03"):
+        shutil.copytree(KIT / layer, tmp_path / "program" / "starter", dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "program"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_program_does_not_slip_through(finished, tmp_path, name):
+    file, old, new, check = WRONG[name]
+    path = finished / "starter" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has changed: {old}"
+    path.write_text(text.replace(old, new))
+    _, output, results = run_suites(f"labs/{check}", "--program", str(finished), results=tmp_path / "results.jsonl")
+    lab, test = check.split("/", 1)
+    assert "failed" in results[lab][test].values() and set(results[lab][test].values()) <= {"passed", "failed"}, output
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_program_fails_and_breaks_nothing(finished, tmp_path, name):
+    path = finished / "starter" / "__main__.py"
+    path.write_text(ODD[name] + "\n" + path.read_text())
+    suites = ["labs/01/hidden/test_record_closely.py", "labs/02/test_effects.py", "labs/02/hidden/test_keys.py"]
+    _, output, results = run_suites(*suites, "--program", str(finished), "-k", "not kills", results=tmp_path / "results.jsonl")
+    statuses = {status for lab in results.values() for items in lab.values() for status in items.values()}
+    assert "failed" in statuses and statuses <= {"passed", "failed", "not applicable"}, output
+    assert "Traceback" not in output and "\x1b" not in output
+
+
+def test_a_folder_without_init_is_the_program_that_is_tested(tmp_path):
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "__main__.py").write_text("raise SystemExit('this very program')")
+    _, output, results = run_suites("labs/01/test_record.py::test_a_finished_run_is_done_with_three_results",
+                                    "--program", str(program), results=tmp_path / "results.jsonl")
+    assert results and "this very program" in output
+
+
+def test_what_a_killed_session_left_behind_is_gone_after_the_next(finished, tmp_path):
+    os.mkfifo(tmp_path / "here")
+    (finished / "starter" / "__main__.py").write_text(
+        f"import os, time\n"
+        f"with open({str(tmp_path / 'here')!r}, 'w') as here: here.write(str(os.getpid()) + ' ' + os.environ['LAB_HOME'])\n"
+        f"time.sleep(1000)\n")
+    session = subprocess.Popen([sys.executable, "-m", "pytest", "labs/01/test_record.py", "--program", str(finished),
+                                "-p", "no:cacheprovider", "-k", "known_before"], cwd=KIT, stdout=subprocess.DEVNULL)
+    pid, home = (tmp_path / "here").read_text().split(" ", 1)
+    session.kill()
+    session.wait()
+    assert psutil.pid_exists(int(pid)) and os.path.exists(home)
+    run_suites("labs/01/test_record.py", "-k", "unknown_run", results=tmp_path / "results.jsonl")
+    assert not os.path.exists(home)
+    assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
