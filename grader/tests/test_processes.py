@@ -1,5 +1,6 @@
 """Programs as processes: what reaches them, what is taken from them, how they die, and that nothing of them is left."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from labs.harness import processes
+from labs.harness import scratch as scratch_module
 from labs.harness.kills.boundary import BOUNDARIES, IDS, held_at, killed_at
 from labs.harness.outside import Fault, Outside
 from labs.harness.processes import OUTPUT_LIMIT, ProgramFault, survivors
@@ -74,10 +76,6 @@ def gone(pid):
     return not psutil.pid_exists(pid)
 
 
-def until(process, condition, program):
-    program.until(process, condition, "do what this test waits for", PATIENCE)
-
-
 # ---- what reaches a program
 
 
@@ -129,13 +127,43 @@ def test_home_temporary_files_and_working_directory_are_new_at_each_start_and_th
     assert not second.stderr
 
 
+def test_what_a_program_remembers_of_its_own_folders_is_gone_at_the_next_start(bench):
+    program = bench.shell("""
+        for place in home tmp work; do [ -e "$LAB_HOME/$place/mark" ] && echo "kept in $place"; rm -f "$LAB_HOME/$place"; done
+        ln -s "$HOME" "$LAB_HOME/home"; ln -s "$TMPDIR" "$LAB_HOME/tmp"; ln -s "$PWD" "$LAB_HOME/work"
+        for place in home tmp work; do echo x > "$LAB_HOME/$place/mark"; done
+        echo up; read line""")
+    first = program.begin("a", keep_stdin=True)
+    assert first.line() == "up"
+    second = program.ask("b")
+    assert second.stdout.split("\n") == ["kept in home", "kept in tmp", "kept in work", "up", ""], "the first one still runs"
+    program.kill(first)
+    assert program.ask("c").stdout == "up\n"
+    assert not first.folder.exists() and not second.folder.exists()
+
+
 def test_nothing_of_a_program_is_left_once_it_is_discarded(bench):
-    program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; sleep 1000')
+    program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; echo up; sleep 1000')
     process = program.begin("a")
-    until(process, lambda: (process.folder / "program" / "a").exists(), program)
+    assert process.line() == "up"
     assert program.discard() == [f"process {process.pid} (`a`)"]
     assert gone(process.pid) and not process.folder.exists() and not program.home.exists()
     assert program.discard() == []
+
+
+def test_folders_too_deep_to_walk_are_discarded_too(bench):
+    program = bench.program("""
+import os
+for place in (os.environ["LAB_HOME"], os.environ["TMPDIR"]):
+    os.chdir(place)
+    for _ in range(3000):
+        os.mkdir("deep")
+        os.chdir("deep")
+""")
+    process = program.begin("start").wait()
+    assert process.code == 0
+    program.discard()
+    assert not process.folder.exists() and not program.home.exists()
 
 
 def test_a_chat_is_spoken_to_line_by_line(bench):
@@ -224,6 +252,16 @@ def test_a_program_that_says_too_much_is_ended_and_told_so(bench, stream):
         process.wait()
     assert process.code == -signal.SIGKILL and not process.killed
     assert len(getattr(process, stream)) == OUTPUT_LIMIT
+    with pytest.raises(ProgramFault, match="`start -`: it wrote more than 1 MiB of output and was ended and had printed 0"):
+        process.line()
+    with pytest.raises(ProgramFault, match="`start -` wrote more than 1 MiB of output and was ended; it should send a request"):
+        program.until_held(process)
+
+
+def test_a_program_may_say_as_much_as_it_may(bench):
+    program = bench.program(f"print('x' * {OUTPUT_LIMIT - 1})")
+    process = program.ask("start")
+    assert process.code == 0 and len(process.stdout) == OUTPUT_LIMIT
 
 
 def test_a_program_that_says_too_much_takes_its_children_with_it(bench):
@@ -299,6 +337,15 @@ def test_a_program_that_ended_is_killed_in_vain(bench):
     assert gone(process.pid)
 
 
+def test_a_program_that_ended_before_the_kill_struck_was_not_killed(bench):
+    program = bench.shell("sleep 1000 & exit 5")
+    process = program.begin("start")
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process.running, "its child still holds its output"
+    program.kill(process)
+    assert process.code == 5 and not process.killed and process.end == "ended with exit code 5"
+
+
 def test_a_killed_program_can_be_killed_again(bench):
     program = bench.program(FOREVER)
     process = program.begin("start")
@@ -361,6 +408,8 @@ import os, signal
 running, go = os.pipe()
 if os.fork() == 0:
     os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2): os.dup2(null, stream)
     if os.fork() == 0:
         os.write(go, b"%d %d" % (os.getppid(), os.getpid()))
     signal.pause()
@@ -435,6 +484,31 @@ def test_those_that_are_known_and_those_that_are_about_to_end_are_no_survivors(b
     ending.wait()
 
 
+def test_a_dead_child_of_a_live_program_is_no_survivor(bench):
+    program = bench.program("""
+import os, signal
+if (child := os.fork()) == 0:
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print("dead", flush=True)
+signal.pause()
+""")
+    process = program.begin("start")
+    assert process.line() == "dead"
+    assert survivors({process.pid}, patience=0) == []
+
+
+def test_a_program_that_nobody_discarded_is_a_survivor_and_keeps_its_exit_code(bench):
+    program = bench.shell("exit 5")
+    ended = program.begin("start").wait()
+    running = bench.program(FOREVER).begin("start")
+    left, = survivors(patience=0)
+    assert left.startswith(f"process {running.pid} (")
+    assert running.wait(PATIENCE).code == -signal.SIGKILL and not running.killed
+    for process, code in ((ended, 5), (running, -signal.SIGKILL)):
+        assert process.kill().code == code and gone(process.pid)
+
+
 def test_a_stopped_program_does_nothing_until_it_goes_on(bench):
     program = bench.program("import sys\nfor line in sys.stdin: print(line.strip(), flush=True)")
     process = program.chat("C-1")
@@ -447,6 +521,25 @@ def test_a_stopped_program_does_nothing_until_it_goes_on(bench):
     assert process.running and psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
     process.go_on()
     assert process.line(2) == "two"
+
+
+def test_a_program_stands_still_once_it_is_stopped(bench):
+    program = bench.program("print('up', flush=True)\nwhile True: pass")
+    process = program.begin("start")
+    assert process.line() == "up"
+    for _ in range(200):
+        process.stop()
+        assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+        process.go_on()
+    process.stop()
+    program.kill(process)
+
+
+def test_a_program_that_ended_is_stopped_in_vain(bench):
+    process = bench.shell("exit 5").ask("start")
+    process.stop()
+    process.go_on()
+    assert process.code == 5
 
 
 def test_a_stopped_program_can_be_killed(bench):
@@ -488,7 +581,7 @@ def test_two_processes_of_one_program_do_not_disturb_one_another(bench, starter)
     first, one = held_at(program, "refund", "before", lambda: program.start(ticket))
     program.outside.plan(Fault("refund", "hold_after"))
     second = program.start(ticket)
-    until(second, lambda: len(program.outside.held()) == 2, program)
+    program.until(second, lambda: len(program.outside.held()) == 2, "send a refund request", PATIENCE)
     program.kill(second)
     assert program.outside.held() == [one] and len(program.outside.refunds) == 1
     program.outside.release()
@@ -546,14 +639,45 @@ def test_with_a_command_the_whole_folder_is_staged_but_for_what_is_nobodys_progr
 @pytest.mark.parametrize("name, command, says", [
     ("nothing", None, "there is no folder .*/nothing: name one"), ("file", None, "there is no folder .*/file: name one"),
     ("empty", None, ".*/empty holds no program: it needs a __main__.py, or a folder starter/ with one"),
-    ("nothing", "sh main", "there is no folder"), ("empty", "  ", "--command is empty"),
+    ("nothing", "sh main", "there is no folder"), ("empty", "", "--command is empty"), ("empty", "  ", "--command is empty"),
+    ("pipe", "sh main", ".*/pipe/pipe cannot be copied: .*named pipe"),
     ("empty", "sh 'main", r"--command cannot be read \(No closing quotation\)")])
 def test_what_cannot_be_staged_is_one_clear_line(tmp_path, name, command, says):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
+    (tmp_path / "pipe").mkdir()
+    for pipe in ("pipe", "other pipe"):
+        os.mkfifo(tmp_path / "pipe" / pipe)
     with pytest.raises(NoProgram, match=says) as caught:
         stage(tmp_path / name, tmp_path / "staged", command)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_links_of_a_program_stay_links(bench, tmp_path):
+    (tmp_path / "outside.py").write_text("SECRET = 1")
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    (source / "__main__.py").write_text("from . import own\nprint(own.__file__)")
+    (source / "folder" / "real.py").write_text("")
+    links = {"own.py": "folder/real.py", "away.py": str(tmp_path / "outside.py"), "round": ".", "folder/back": "..",
+             ".#flow.py": "somebody@somewhere.1:2"}
+    for name, target in links.items():
+        (source / name).symlink_to(target)
+    program = bench.of(stage(source, bench.folder / "staged"))
+    process = program.begin("start")
+    own = process.folder / "program" / "starter"
+    assert process.line() == str(own / "own.py")
+    assert {name: os.readlink(own / name) for name in links} == links
+    assert not list(own.rglob("away.*.pyc")), "what is outside could be read from here"
+
+
+def test_staging_writes_nothing_through_a_link(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "__main__.py").write_text("")
+    (source / "__init__.py").symlink_to(tmp_path / "outside.py")
+    stage(source, tmp_path / "staged")
+    assert not (tmp_path / "outside.py").exists()
 
 
 def test_staging_runs_nothing_of_the_program_and_a_syntax_error_waits_for_its_start(bench, tmp_path):
@@ -566,7 +690,15 @@ def test_staging_runs_nothing_of_the_program_and_a_syntax_error_waits_for_its_st
 
 def test_a_command_that_there_is_not_is_a_fault_that_names_it(bench):
     program = bench.program("", "no-such-command main")
-    with pytest.raises(ProgramFault, match="`no-such-command` cannot be started: No such file or directory"):
+    for _ in range(2):
+        with pytest.raises(ProgramFault, match="`no-such-command` cannot be started: No such file or directory"):
+            program.begin("start")
+    assert program.processes == []
+
+
+def test_a_script_that_may_not_be_executed_is_a_fault_that_says_so(bench):
+    program = bench.program("#!/bin/sh", "./main")
+    with pytest.raises(ProgramFault, match="`./main` cannot be started: Permission denied"):
         program.begin("start")
 
 
@@ -604,6 +736,32 @@ def test_what_a_killed_session_left_behind_is_removed_and_a_live_one_keeps_its_o
     assert not own.exists() and kept.is_dir()
     alive.communicate("")
     assert alive.returncode == 0 and not kept.exists()
+
+
+def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_not_used(monkeypatch):
+    taken, flock = [], fcntl.flock
+
+    def take_it_first(file, operation):
+        if operation == fcntl.LOCK_EX and not taken:
+            place = Path(os.readlink(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}"))
+            taken.append(place if place.is_dir() else place.parent)
+            scratch_module._remove_abandoned(taken[0])
+        flock(file, operation)
+    monkeypatch.setattr(fcntl, "flock", take_it_first)
+    with scratch() as folder:
+        assert folder.is_dir() and not taken[0].exists()
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_what_is_no_scratch_folder_of_ours_is_left_alone_and_keeps_nobody_waiting(tmp_path):
+    abandoned, file, link = (tmp_path / name for name in ("folder", "file", "link"))
+    abandoned.mkdir()
+    os.mkfifo(abandoned / "lock")
+    file.write_text("x")
+    link.symlink_to(tmp_path)
+    for path in (abandoned, file, link):
+        scratch_module._remove_abandoned(path)
+    assert not abandoned.exists() and file.read_text() == "x" and link.is_symlink()
 
 
 def test_a_scratch_folder_is_removed_whatever_happens_in_it():

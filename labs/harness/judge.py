@@ -74,10 +74,10 @@ def handled_once(program, run_id, ticket, model_calls=1):
     outside = program.outside
     # What the customer noticed first: it matters more than what the record says about it.
     refunds, mails = outside.refunds, outside.mails
-    assert len(refunds) < 2, f"the customer was refunded {_times(len(refunds))}"
-    assert len(mails) < 2, f"the customer got the mail {_times(len(mails))}"
+    assert len(refunds) < 2, f"the customer was refunded {times(len(refunds))}"
+    assert len(mails) < 2, f"the customer got the mail {times(len(mails))}"
     asked = len(outside.of("model"))
-    assert asked <= model_calls, (f"the model was asked {_times(asked)}, {_times(model_calls)} would do: "
+    assert asked <= model_calls, (f"the model was asked {times(asked)}, {times(model_calls)} would do: "
                                   "a finished step's result is read, not asked for again")
 
     record = program.status(run_id)
@@ -105,6 +105,7 @@ def handled_once(program, run_id, ticket, model_calls=1):
     return record
 
 
-def _times(count):
+def times(count):
+    """A number of times in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 

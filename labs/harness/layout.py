@@ -10,7 +10,7 @@ from .story import SHOWN, printable
 WIDTH, MARGIN, GUTTER = 800, 16, 134   # pixels: of the picture, around it, and of the lanes' names
 FONT, CELL = 12, 0.603                 # pixels, and what part of them a character of a monospaced font is wide
 BAR, GAP, BREAK = 16, 8, 12            # pixels: of a bar that lasts no time, around a label, more for a pause
-LABEL = 14                             # characters in a line of a label
+LABEL, MARK = 14, 20                   # characters in a line of a label, and of how a process ended
 PAUSE = 0.05                           # seconds in which nothing happens that are cut out
 CALLS = 24                             # requests that are shown at most
 STEPS, STAIRS = (64, 46, 34, 24, 18), (1, 2, 4)  # pixels from moment to moment, rows of one lane: the first that fit
@@ -86,7 +86,7 @@ class Layout:
     def _end(self, start, _):
         x = self._x + self._step
         self.at[start] = (self.at[start][0], x)
-        self._box(x + GAP, x + 2 * GAP + width(start.mark), self.depth[start])
+        self._box(x + GAP, x + 2 * GAP + width(cut(start.mark, MARK)), self.depth[start])
         return x
 
     def _ask(self, call, _):
@@ -150,10 +150,12 @@ def fitting(starts, calls, left_out):
     for count in range(min(len(possible), CALLS), -1, -1):
         visible = _ends(possible, count)
         hidden = _hidden([call for call in calls if call not in visible], left_out)
-        for layout in (Layout(senders, shown, visible, hidden, step, stairs) for stairs in STAIRS for step in STEPS):
-            if layout.reach <= WIDTH - MARGIN:
-                layout.more_starts = len(left)
-                return layout
+        tightest = Layout(senders, shown, visible, hidden, STEPS[-1], STAIRS[-1])
+        if tightest.reach <= WIDTH - MARGIN:
+            break
+    layouts = (Layout(senders, shown, visible, hidden, step, stairs) for stairs in STAIRS for step in STEPS)
+    layout = next((layout for layout in layouts if layout.reach <= WIDTH - MARGIN), tightest)
+    layout.more_starts = len(left)
     return layout
 
 

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from .scratch import remove
 from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
@@ -44,7 +44,7 @@ class Process:
         self.folder = folder
         self.changed = changed
         self.begun, self.ended = time.monotonic(), None
-        self.code, self.killed = None, False
+        self.code, self._struck = None, False
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
         try:
@@ -77,6 +77,10 @@ class Process:
     def running(self):
         return self.ended is None
 
+    @property
+    def killed(self):
+        return self._struck and self.code == -signal.SIGKILL
+
     def line(self, number=1, deadline=DEADLINE):
         """The `number`-th line of stdout, waited for. Raises ProgramFault where it ends without one."""
         def there():
@@ -92,6 +96,8 @@ class Process:
         """In words how it ended."""
         if self.running:
             return "still runs"
+        if self.too_much_output:
+            return f"wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended"
         if self.killed:
             return "was killed"
         if self.code < 0:
@@ -139,7 +145,7 @@ class Process:
         """Wait for its end and return it. Raises ProgramFault where it hangs or says too much."""
         self.wait_until(lambda: not self.running, "end", deadline)
         if self.too_much_output:
-            raise ProgramFault(f"{self} wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended")
+            raise ProgramFault(f"{self} {self.end}")
         return self
 
     def kill(self, bury=True):
@@ -148,7 +154,7 @@ class Process:
         Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
         if self._popen.returncode is None:
-            self.killed = self.killed or self.running
+            self._struck = self._struck or self.running
             os.killpg(self.pid, signal.SIGKILL)
             with self.changed:
                 self.changed.wait_for(lambda: not self.running)
@@ -159,8 +165,9 @@ class Process:
         return self
 
     def stop(self):
-        """SIGSTOP the whole process group."""
+        """SIGSTOP the whole process group, and return when its leader stands still, or is dead."""
         os.killpg(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def go_on(self):
         """SIGCONT the whole process group."""
@@ -189,9 +196,10 @@ class Process:
         stream, kept = getattr(self._popen, name), self._output[name]
         while data := stream.read1(65536):
             with self.changed:
+                too_much = len(kept) + len(data) > OUTPUT_LIMIT
                 kept.extend(data[:OUTPUT_LIMIT - len(kept)])
                 self.changed.notify_all()
-            if len(kept) >= OUTPUT_LIMIT and not self.too_much_output and self._popen.returncode is None:
+            if too_much and not self.too_much_output and self._popen.returncode is None:
                 self.too_much_output = True
                 os.killpg(self.pid, signal.SIGKILL)
         stream.close()
@@ -212,7 +220,7 @@ class Process:
         ran = self.running
         self.kill()
         self.close_stdin()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
         return ran
 
     def __str__(self):
@@ -260,17 +268,31 @@ def _in_words(process):
     return f"process {process.pid} ({' '.join(process.cmdline())[:80] or process.name()})"
 
 
+def _is_dead(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _buried_by_another(process):
+    try:
+        return _is_dead(process) and process.ppid() != os.getpid()
+    except psutil.NoSuchProcess:
+        return True
+
+
 def survivors(known=frozenset(), patience=1.0):
     """Descendants of this process that still run, but those whose pids are `known`; they are killed.
 
     Returns a description of each. One that is about to end gets `patience` seconds for it.
     """
-    def left():
-        return [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
-
-    gone, alive = psutil.wait_procs(left(), timeout=patience)
+    here = [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
+    # Waiting buries our own dead. Those whose parent lives are its to bury, and a leader is buried by its Process alone.
+    _, alive = psutil.wait_procs([child for child in here if child.pid not in _leaders and not _buried_by_another(child)],
+                                 timeout=patience)
     found = []
-    for process in alive:
+    for process in (*alive, *(child for child in here if child.pid in _leaders and not _is_dead(child))):
         try:
             found.append(_in_words(process))
             process.kill()

@@ -1,5 +1,6 @@
 """A program under test, in one home and with one account: the unit of every experiment."""
 
+import itertools
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from .processes import DEADLINE, Process, ProgramFault, orphans
+from .scratch import remove
 
 KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
 LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
@@ -23,7 +25,7 @@ class Program:
         self.staged, self.outside, self.seed = staged, outside, seed
         self.home = Path(folder) / "lab-home"
         self.home.mkdir(parents=True)
-        self.processes = []
+        self.processes, self._numbers = [], itertools.count(1)
         self._folder, self._server = Path(folder), server
         self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
                           "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
@@ -76,8 +78,11 @@ class Program:
 
         A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
         """
-        folder = self._folder / f"start-{len(self.processes) + 1}"
-        shutil.copytree(self.staged.folder, folder / "program")
+        for ended in self.processes:
+            if not ended.running:
+                remove(ended.folder)
+        folder = self._folder / f"start-{next(self._numbers)}"
+        shutil.copytree(self.staged.folder, folder / "program", symlinks=True)
         for name in ("home", "tmp"):
             (folder / name).mkdir()
         shown = arguments
@@ -111,7 +116,19 @@ class Program:
     @property
     def home_size(self):
         """How many bytes the files of the home hold."""
-        return sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(path.stat().st_size for path in self.files())
+
+    def files(self):
+        """The paths of the regular files in the home. What a program links to, or nests too deep to be named, is not ours."""
+        found, folders = [], [] if self.home.is_symlink() else [self.home]
+        while folders:
+            try:
+                entries = list(os.scandir(folders.pop()))
+            except OSError:
+                continue
+            folders += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+            found += [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
+        return sorted(found)
 
     # ---- what is done to it
 
@@ -145,15 +162,16 @@ class Program:
         The noise comes in whole lines, so that no program can take it for the torn end of a log.
         """
         random = Random(f"{self.seed} noise")
-        for path in sorted(self.home.rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.stat().st_size:
+        for path in self.files():
+            if path.stat().st_size:
                 lines = path.stat().st_size // 32 + 2
+                path.chmod(0o600)
                 path.write_bytes(b"".join(b"\xff" + random.randbytes(30).replace(b"\n", b"\r") + b"\n" for _ in range(lines)))
 
     def discard(self):
         """End everything that still runs, without a trace. Returns the processes that ran, in words."""
         ran = [f"process {process.pid} ({process})" for process in self.processes if process.discard()]
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
         return ran
 
     # ----

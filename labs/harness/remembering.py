@@ -75,9 +75,17 @@ def _is_the_end(kept, conversation, policy, where):
     end = conversation[len(conversation) - len(kept):] if len(kept) <= len(conversation) else []
     for have, said in zip(kept, end or conversation):
         assert have["role"] == said["role"] and _same(have["content"], said["content"]), (
-            f"{where} should be the end of the conversation with no hole in it; where {said['role']} said "
-            f"“{said['content'][:60]}” it has {have['role']}: “{have['content'][:60]}”")
+            f"{where} should be the end of the conversation with no hole in it; where {_quoted(said, have)} was said it has "
+            f"{_quoted(have, said)}")
     assert len(kept) <= len(conversation), f"{where} holds {len(kept)} turns, the conversation had {len(conversation)}"
+
+
+def _quoted(turn, other):
+    """Who said what, from a little before the first word that differs from the other turn."""
+    words, others = turn["content"].split(), other["content"].split()
+    same = next((number for number, pair in enumerate(zip(words, others)) if pair[0] != pair[1]), min(len(words), len(others)))
+    first = max(0, same - 4) if turn["role"] == other["role"] else 0
+    return f"{turn['role']}: “{'… ' if first else ''}{' '.join(words[first:])[:60]}”"
 
 
 def _same(have, said):

@@ -1,5 +1,6 @@
 """From what `--program` names to a clean copy that can be started: which files, and which command line."""
 
+import os
 import re
 import shlex
 import shutil
@@ -32,21 +33,23 @@ def stage(program, folder, command=None):
     `program` is a path: a folder with a `__main__.py`; one that holds such a folder called `starter`; a solution of
     the kit by its lab (`solutions/03`: the starter under the overlays 01 to 03); a mistake of the kit
     (`solutions/mistakes/NAME`: the finished program under that overlay). With `command`, a command line, the whole
-    folder is copied and the command is run in it.
+    folder is copied and the command is run in it. Links are copied as links: what they lead to is not read here.
     """
     program = Path(program).resolve()
     if not program.is_dir():
         raise NoProgram(f"there is no folder {program}: name one that holds a program, like --program starter")
-    if command:
+    if command is not None:
         return _stage_command(program, folder, command)
 
     layers = _layers(program)
     for layer in layers:
         _copy(layer, folder / "starter")
     # A folder without this file loses against any other `starter` that Python finds, like the one of the kit itself.
-    (folder / "starter" / "__init__.py").touch()
+    package = folder / "starter" / "__init__.py"
+    if not os.path.lexists(package):
+        package.touch()
     # Compiled once here rather than at each of hundreds of starts. Compiling runs nothing of the program.
-    subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", str(folder)], timeout=60,
+    subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", "-e", str(folder), str(folder)], timeout=60,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return Staged(_name(program), folder, (sys.executable, "-m", "starter"))
 
@@ -81,6 +84,9 @@ def _name(program):
 
 def _copy(source, target):
     try:
-        shutil.copytree(source, target, ignore=LEFT_OUT, dirs_exist_ok=True)
-    except (shutil.Error, OSError) as error:
+        shutil.copytree(source, target, symlinks=True, ignore=LEFT_OUT, dirs_exist_ok=True)
+    except shutil.Error as error:
+        name, _, why = error.args[0][0]
+        raise NoProgram(f"{name} cannot be copied: {why}") from None
+    except OSError as error:
         raise NoProgram(f"{source} cannot be copied: {error}") from None

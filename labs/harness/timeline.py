@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from .events import read, seconds, sentences
-from .layout import BAR, FONT, GAP, GUTTER, MARGIN, PAUSE, SERVICES, WIDTH, cut, fitting, label, width
+from .layout import BAR, FONT, GAP, GUTTER, MARGIN, MARK, PAUSE, SERVICES, WIDTH, cut, fitting, label, width
 from .story import printable
 
 SMALL, LARGE, LINE = 11, 15, 15  # pixels: of smaller and larger letters, and from line to line of a label
@@ -98,7 +98,7 @@ class _Drawing:
             self._path("kill", f"M{right} {top + 2}v33M{right - 6} {y + 2}l12 12m0 -12l-12 12")
         elif start.until is not None:
             self._path("end", f"M{right} {y - 4}v{BAR + 8}")
-        self._text(right + 10, y + BAR - 4, start.mark, "kill" if killed else "strong")
+        self._text(right + 10, y + BAR - 4, cut(start.mark, MARK), "kill" if killed else "strong")
 
     def _call(self, call):
         left, right, y, top = self._bar(call)

@@ -12,14 +12,17 @@ def test_nothing_grows_over_3000_exchanges(program, outside):
     chat = program.chat("C-1")
     lines = [f"turn {number}: is there any news of parcel P-{number * 7919}, of which I know nothing, " + "really nothing, " * 10 + "at all"
              for number in range(1, 3001)]
-    conversation = program.say(chat, lines[:1500], deadline=120)
-    resident, size = chat.resident, program.home_size
-    conversation += program.say(chat, lines[1500:], said=1500, deadline=120)
-    more_resident, more_size = chat.resident - resident, program.home_size - size
+    conversation, first = [], None
+    for said in range(0, 3000, 250):
+        conversation += program.say(chat, lines[said:said + 250], said)
+        if said + 250 == 1500:
+            first = chat.resident, program.home_size
+        elif first:
+            resident, size = chat.resident - first[0], program.home_size - first[1]
+            assert resident <= 1 << 20, f"since exchange 1,500 the process grew by {resident >> 10} KiB, in {said - 1250} exchanges"
+            assert size <= 256 << 10, f"since exchange 1,500 LAB_HOME grew by {size >> 10} KiB, in {said - 1250} exchanges"
     chat.close_stdin()
     chat.wait()
-    assert more_resident <= 1 << 20, f"between exchange 1,500 and 3,000 the process grew by {more_resident >> 10} KiB"
-    assert more_size <= 256 << 10, f"between exchange 1,500 and 3,000 LAB_HOME grew by {more_size >> 10} KiB"
     memory = program.memory("C-1")
     bounded(memory, conversation)
     for number, request in enumerate(outside.of("model")):

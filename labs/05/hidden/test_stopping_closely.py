@@ -2,9 +2,10 @@
 
 import pytest
 
-from labs.harness.judge import handled_once
+from labs.harness.judge import handled_once, refused, times
 from labs.harness.kills.boundary import killed_at
 from labs.harness.outside import Fault
+from labs.harness.remembering import bounded
 
 
 def test_attempts_count_over_restarts(program, outside, ticket):
@@ -43,11 +44,23 @@ def test_a_model_that_talks_nonsense_fails_the_run(program, outside, ticket, dee
     run = program.start(ticket)
     run.wait_until(lambda: not run.running or len(outside.of("model")) > 5, "end")
     sent = len(outside.of("model"))
-    assert sent == 5, f"a step that failed five times has failed; the model was asked {'more than 5' if sent > 5 else sent} times"
+    assert sent == 5, f"a step that failed five times has failed, and the model was asked {times(sent) if sent < 6 else 'more often'}"
     assert run.wait().code == 3, f"the model never gave an answer of use, and {run} {run.end}; it should be exit code 3"
     record = program.status(run.line())
     assert (record.get("state"), record.get("step")) == ("failed", "triage"), \
         f"the run should be `failed` at triage, it is {record.get('state')!r} at {record.get('step')!r}"
+
+
+def test_a_chat_gives_up_on_a_turn_and_keeps_its_memory(program, outside):
+    conversation = program.converse("C-1", ["hello, is anybody there?"])
+    outside.plan(Fault("model", "answer", times=None))
+    chat = program.begin("chat", "C-1", stdin=b"and now?\n").wait()
+    refused(chat, code=3)
+    asked = len(outside.of("model")) - 1
+    assert asked == 5, f"a turn that failed five times is given up, and the model was asked {times(asked)}"
+    memory = program.memory("C-1")
+    unanswered = memory["turns"][-1:] == [{"role": "user", "content": "and now?"}]
+    bounded(memory, conversation + memory["turns"][-1:] if unanswered else conversation)
 
 
 @pytest.mark.parametrize("deed", ["close", "hang"])

@@ -17,6 +17,10 @@ DEEDS = (
     "repeat",        # model only: the same answer as the last time
 )
 
+#: The error code that goes with a status which a fault answers; `out_of_order` with any other.
+CODES = {402: "card_declined", 403: "forbidden", 409: "conflict", 422: "not_refundable", 429: "too_many_requests",
+         503: "unavailable"}
+
 
 @dataclass(frozen=True)
 class Fault:

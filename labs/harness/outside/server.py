@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from .account import Account
 from .answer import Answer, error
+from .faults import CODES
 
 BODY_LIMIT = 1 << 20  # bytes
 
@@ -332,7 +333,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if deed == "answer":
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
-            self._finish(account, request, error(fault.status, "out_of_order", "the service says no", headers))
+            self._finish(account, request, error(fault.status, CODES.get(fault.status, "out_of_order"), "the service says no", headers))
             return
 
         account.act(request, fault)

@@ -34,7 +34,7 @@ def work(run):
     while run["state"] in ("running", "waiting"):
         step = run["step"]
         begun_before = step in run["effects"]
-        run["state"] = "running"
+        run["state"], run["reason"] = "running", None
         run["attempts"][step] = run["attempts"].get(step, 0) + 1
         if step in EFFECTS and not begun_before:
             run["effects"][step] = {"key": uuid4().hex, "state": "started"}
@@ -52,7 +52,7 @@ def work(run):
 
         # The result, the effect's end and the next step are one commit: no kill comes between them.
         run["results"][step] = result
-        run["step"], run["reason"] = NEXT[step], None
+        run["step"] = NEXT[step]
         run["state"] = "running" if run["step"] else "done"
         record.save(run)
         if run["state"] == "done":
@@ -61,17 +61,15 @@ def work(run):
 
 
 def failed(run, step, error):
-    """Write down that an attempt failed. After the last one the run is `failed`, before it this waits for the next.
+    """Write down that an attempt failed. After the last one the run is `failed`; before it, wait for the next.
 
     Failures have a count of their own, which a restart reads: an attempt that was killed is none.
     """
     failures = run.setdefault("failures", {})
     failures[step] = failures.get(step, 0) + 1
-    final = retry.is_final(error)
-    if final or failures[step] >= retry.MOST_FAILURES:
+    if retry.is_final(error) or failures[step] >= retry.MOST_FAILURES:
         run["state"] = "failed"
-    times = "refused for good" if final else f"failed {failures[step]} times"
-    run["reason"] = f"{step} {times}; the last answer: {error}"
+        run["reason"] = f"{step} failed after {retry.times(failures[step])}; the last answer: {error}"
     record.save(run)
     if run["state"] == "running":
         retry.pause(failures[step], error)
@@ -95,7 +93,12 @@ def reply(run, begun_before):
     ticket, message_id = run["task"], run["effects"]["reply"]["key"]
     # The mail service knows no keys. Whatever was begun must be looked up before it is sent again.
     if not (begun_before and was_sent(message_id)):
-        outside.send_mail(message_id, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
+        try:
+            outside.send_mail(message_id, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
+        except outside.OutsideError as error:
+            # A lost reply is no failure to act: even after the last attempt, look before anybody calls it one.
+            if not retry.may_have_acted(error) or not was_sent(message_id):
+                raise
     return {"message_id": message_id}
 
 

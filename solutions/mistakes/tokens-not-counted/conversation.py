@@ -76,5 +76,5 @@ def _ask(messages):
             return outside.ask(messages)
         except outside.OutsideError as error:
             if retry.is_final(error) or failures == retry.MOST_FAILURES:
-                raise GaveUp(f"the model failed {failures} times for one turn; the last answer: {error}") from None
+                raise GaveUp(f"the model gave no answer in {retry.times(failures)}; the last one: {error}") from None
             retry.pause(failures, error)
