@@ -823,6 +823,7 @@ for line in sys.stdin.buffer:
     if pid := os.fork():
         alive.add(pid)
         continue
+    sys.excepthook = lambda *error: os.write(1, b"cannot send: %s\\n" % repr(error[1]).encode())
     scheme, _, rest = argument.decode().partition(":")
     if scheme == "unix":
         sock = socket.socket(socket.AF_UNIX)
@@ -848,7 +849,9 @@ def kennel():
             with lock:
                 process.stdin.write(b"%s %s %d\n%s" % (verb, argument, len(data), data))
                 process.stdin.flush()
-                return process.stdout.readline().strip()
+                answer = process.stdout.readline().strip()
+                assert answer == b"dead" or answer.isdigit(), answer.decode()
+                return answer
         yield tell
         process.stdin.close()
 

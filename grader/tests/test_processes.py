@@ -88,7 +88,7 @@ def test_the_environment_of_a_program_is_the_contract_and_little_else(bench, mon
     seen = json.loads(process.stdout)
     own = Path(seen.pop("cwd")).parent
     assert seen.pop("pid") == process.pid
-    assert set(seen) == CONTRACT | {"PATH", "HOME", "TMPDIR", "LANG", "PYTHONDONTWRITEBYTECODE"}
+    assert set(seen) == CONTRACT | {"PATH", "HOME", "TMPDIR", "LANG", "TZ", "PYTHONDONTWRITEBYTECODE"}
     assert {name: seen[name] for name in CONTRACT} == {
         "LAB_HOME": str(program.home), "OUTSIDE": bench.server.address, "OUTSIDE_KEY": program.outside.key,
         "LAB_TIMEOUT": "2.5", "LAB_RETRY_DELAY": "0"}
