@@ -28,7 +28,7 @@ def browser():
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        _missing("no Playwright: pip install 'killproof[browser]'")
+        _missing("no Playwright: pip install -e '.[browser]'")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium
