@@ -575,6 +575,14 @@ def test_a_size_that_is_no_number_is_refused(server, client, account, header, da
     assert account.requests == [] and server.errors == []
 
 
+def test_a_chunk_that_is_longer_than_its_size_is_refused(client, account):
+    data = json.dumps(REFUND).encode()
+    request = client.raw("POST", "/v1/refunds", None, "Transfer-Encoding: chunked") + b"%x\r\n%s, more\r\n0\r\n\r\n" % (len(data), data)
+    answer = client.exchange(request)
+    assert b" 400 " in answer.splitlines()[0] and b'"malformed"' in answer
+    assert account.requests == []
+
+
 # ---- faults
 
 
@@ -620,6 +628,17 @@ def test_a_held_request_that_is_dropped_is_never_answered_and_acts_no_more(clien
     account.release()
     assert request.acted == acts and request.status == end and request.sent is None
     assert len(account.refunds) == (acts and kind == "refund") and len(account.mails) == (acts and kind == "mail")
+
+
+@pytest.mark.parametrize("deed", ["hold_before", "hold_after"])
+def test_an_answer_that_reaches_nobody_is_noted_as_none(client, account, deed):
+    fault_at(account, "refund", deed)
+    with client.connect() as sock:
+        sock.sendall(client.raw("POST", "/v1/refunds", REFUND))
+        request, = until_held(account)
+    account.release()
+    wait_for(account, lambda: request.status == "unanswered")
+    assert request.acted and request.sent is None and len(account.refunds) == 1
 
 
 def test_only_the_requests_that_are_named_are_dropped(client, account):

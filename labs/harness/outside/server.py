@@ -384,8 +384,11 @@ class _Handler(BaseHTTPRequestHandler):
                     pass  # fields may follow the last chunk; they say nothing that we need
                 return body if line.endswith(b"\n") else None
             chunk = self.rfile.read(size)
-            if len(chunk) != size or not self.rfile.readline(1024).endswith(b"\n"):
+            line = self.rfile.readline(1024)
+            if len(chunk) != size or not line.endswith(b"\n"):
                 return None
+            if line.strip():
+                raise _Refused(400, "a chunk is longer than its size")
             body += chunk
 
     def _send(self, answer):
