@@ -33,8 +33,8 @@ class Board:
         for tally in self.tallies:
             passed = tally.having("passed")
             table.add_row(self._mark(tally), f"{tally.lab.number} {tally.lab.title}", bar(tally, width),
-                          f"{len(passed)}/{len(tally.checks)}",
-                          f"{sum(check.points for check in passed)}/{sum(check.points for check in tally.checks)}",
+                          f"{len(passed)}/{len(tally.counted)}",
+                          f"{sum(check.points for check in passed)}/{sum(check.points for check in tally.counted)}",
                           str(tally.lab.minutes))
         yield table
 
@@ -49,7 +49,7 @@ def bar(tally, width):
     cells, done, ends = Text(), 0, 0
     for verdict, (character, style) in STYLES.items():
         done += len(tally.having(verdict))
-        end = round(width * done / len(tally.checks)) if tally.checks else 0
+        end = round(width * done / len(tally.counted)) if tally.counted else 0
         cells.append(character * (end - ends), style)
         ends = end
     return cells

@@ -14,7 +14,7 @@ from labs.harness.machine import Ability
 from labs.harness.staging import KIT
 
 PYTHON = (3, 11)
-PACKAGES = ("psutil", "pydantic", "pytest", "pytest_timeout")  # but for those that the command itself cannot start without
+PACKAGES = ("jinja2", "psutil", "pydantic", "pytest", "pytest_timeout")  # but for those that the command itself cannot start without
 PORT = 8765  # where `labs outside` listens by default
 NAMES = 19   # columns
 

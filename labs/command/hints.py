@@ -52,7 +52,7 @@ def read_progress():
     """The Progress so far. A file that cannot be understood is set aside, with one line on stderr, and it begins anew."""
     try:
         return Progress.model_validate_json(PROGRESS.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
     except (ValidationError, IsADirectoryError):
         aside = PROGRESS.with_name(f"progress-damaged-{time.strftime('%Y%m%d-%H%M%S')}.json")
@@ -64,7 +64,7 @@ def read_progress():
 def write_progress(progress):
     """Keep it. Where nothing can be written, one line on stderr says so: a hint is worth more than its count."""
     try:
-        PROGRESS.parent.mkdir(exist_ok=True)
+        PROGRESS.parent.mkdir(parents=True, exist_ok=True)
         replace_text(PROGRESS, progress.model_dump_json() + "\n")
     except OSError as error:
         print(f"{shown(PROGRESS)} cannot be written ({error.strerror}): this hint will come again", file=sys.stderr)

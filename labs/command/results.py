@@ -27,26 +27,31 @@ class Tally:
         self.statuses.setdefault(entry["check"], set()).add(entry["status"])
 
     def verdict(self, check):
-        """"passed", "failed", "not run", or "could not check": the suite broke, which says nothing of the program."""
+        """"passed", "failed", "not run", "not applicable", or "could not check": the suite broke, which says nothing."""
         found = self.statuses.get(check.test)
         if not found:
             return "not run"
         if "failed" in found:
             return "failed"
-        return "passed" if found == {"passed"} else "could not check"
+        return {"passed": "passed", "not applicable": "not applicable"}.get(" and ".join(found), "could not check")
 
     def having(self, verdict):
         """The checks with that verdict, in the order of the manifest."""
         return [check for check in self.checks if self.verdict(check) == verdict]
 
     @property
-    def solved(self):
-        return len(self.having("passed")) == len(self.checks)
+    def counted(self):
+        """The checks that have something to say of this program. The points of the others leave the total."""
+        return [check for check in self.checks if self.verdict(check) != "not applicable"]
 
     @property
     def open(self):
-        """The checks that have not passed, in the order of the manifest."""
-        return [check for check in self.checks if self.verdict(check) != "passed"]
+        """The counted checks that have not passed, in the order of the manifest."""
+        return [check for check in self.counted if self.verdict(check) != "passed"]
+
+    @property
+    def solved(self):
+        return not self.open
 
 
 def entries(text):

@@ -15,6 +15,7 @@ from .results import about
 
 LABEL = re.compile(r"  (\S[^ ]*(?: [^ ]+)*) {2,}(?=\S)")  # what a line of a story begins with
 HANGING = " " * 17                                         # where its text begins
+COPIED = ("look", "again", "hint")                         # labels of paths and commands, which a line break would spoil
 
 
 def show_evidence(name=None, open_it=False):
@@ -65,7 +66,7 @@ def _say_which_run(console, session, failed):
 
 
 def fitted(story, width):
-    """The lines of a story, in lines of at most `width` columns; what is one long word, like a path, stays whole."""
+    """The lines of a story, in lines of at most `width` columns, but for those that are there to be copied."""
     lines = []
     for line in story.splitlines():
         if line.startswith(HANGING) and lines:
@@ -75,8 +76,11 @@ def fitted(story, width):
     for line in lines:
         if line.endswith("FAIL"):
             line = f"{line[:-4].rstrip():<{min(width, WIDTH) - 5}} FAIL"
-        yield from textwrap.wrap(line, max(40, min(width, WIDTH)), subsequent_indent=HANGING, break_long_words=False,
-                                 break_on_hyphens=False) or [""]
+        if line.startswith(tuple(f"  {label} " for label in COPIED)):
+            yield line
+        else:
+            yield from textwrap.wrap(line, max(40, min(width, WIDTH)), subsequent_indent=HANGING,
+                                     break_on_hyphens=False) or [""]
 
 
 def _styled(line):

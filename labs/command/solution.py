@@ -39,7 +39,7 @@ def show_solution(number, reveal=False):
 def _refuse_unless_solved(tally):
     if tally.solved:
         return
-    number, total = tally.lab.number, len(tally.checks)
+    number, total = tally.lab.number, len(tally.counted)
     failing = [check for check in tally.open if tally.verdict(check) == "failed"]
     how = f"{len(failing)} of {total} checks fail" if failing else f"{len(tally.open)} of {total} checks could not be run"
     raise Refused(f"lab {number} is not solved yet, {how}: `pytest {shown(KIT / 'labs' / number)}` shows them; "

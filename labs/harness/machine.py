@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 SECCOMP = {"x86_64": 317, "aarch64": 277}    # the numbers of seccomp(2)
@@ -147,11 +148,14 @@ def port(number):
 
 
 def browser():
-    """A browser that can be started without a display."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox"):
-        if path := shutil.which(name):
-            return Ability("a browser", True, f"{path}, which can draw pages without a display")
-    return Ability("a browser", False, "no Chromium, Chrome or Firefox on the PATH; the labs do not need one", install("chromium"))
+    """What the kit's own tests of pages need: Chromium, and Playwright to drive it."""
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not path:
+        return Ability("a browser", False, "no Chromium on the PATH: the kit's own tests of pages are skipped", install("chromium"))
+    if not find_spec("playwright"):
+        return Ability("a browser", False, f"{path}, without Playwright: the kit's own tests of pages are skipped",
+                       "python -m pip install 'playwright>=1.44'")
+    return Ability("a browser", True, f"{path}, for the kit's own tests of pages")
 
 
 def install(package):
