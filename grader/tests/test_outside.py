@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from labs.harness.outside import Fault, Outside
-from labs.harness.outside.server import BODY_LIMIT
+from labs.harness.outside.handler import BODY_LIMIT
 from labs.harness.scratch import scratch
 
 PATIENCE = 20  # seconds after which a wait for something that must happen is a failure

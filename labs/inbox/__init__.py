@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from base64 import b64encode
-from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -34,7 +33,6 @@ class Inbox:
         # Another outside begins with an empty ledger: a browser that comes back from an earlier one must know it.
         self._name = token_hex(4)
         self._items = []
-        self._same = Counter()
         self._closed = False
         self._changed = threading.Condition()
         page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
@@ -43,7 +41,7 @@ class Inbox:
     def note(self, account, event):
         """Add an event of a ledger, if the page shows such."""
         with self._changed:
-            item = self._item(account, event)
+            item = self._item(event)
             if item:
                 self._items.append({"account": account.key, "at": time.time(), **item})
                 self._changed.notify_all()
@@ -87,7 +85,7 @@ class Inbox:
             if not fresh:
                 yield b": still here\n\n"
 
-    def _item(self, account, event):
+    def _item(self, event):
         request = event.request
         if event.what != "acted":
             return None
@@ -97,17 +95,11 @@ class Inbox:
             answer = None if refused else request.made.body["choices"][0]["message"]["content"]
             return {"kind": "prompt", "tokens": request.tokens, "messages": messages, "answer": answer, "refused": refused}
         if request.effect and request.kind == "refund":
-            order = request.effect["order_id"]
-            return {"kind": "refund", "refund_id": request.effect["refund_id"], "order_id": order, "key": request.key,
-                    "amount": money(request.effect["amount_cents"]), "nth": self._nth(account.key, "refund", order)}
+            return {"kind": "refund", "refund_id": request.effect["refund_id"], "order_id": request.effect["order_id"],
+                    "amount": money(request.effect["amount_cents"]), "key": request.key, "nth": request.nth}
         if request.effect and request.kind == "mail":
-            to, subject = request.effect["to"], request.effect["subject"]
-            return {"kind": "mail", **request.effect, "nth": self._nth(account.key, "mail", to, subject)}
+            return {"kind": "mail", **request.effect, "nth": request.nth}
         return None
-
-    def _nth(self, *same):
-        self._same[same] += 1
-        return self._same[same]
 
 
 def _content_security_policy(page):
