@@ -122,10 +122,11 @@ def pytest_pyfunc_call(pyfuncitem):
     error = outcome.excinfo[1] if outcome.excinfo else None
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
         outcome.force_exception(_told(pyfuncitem, error, made))
+    left = [words for program in made for process in program.processes for words in process.left_behind()]
     for program in made:
         program.outside.drop()
         program.discard()
-    left = processes.survivors(known)
+    left += processes.survivors(known)
     if left and error is None:
         error = processes.ProgramFault(f"{left[0]} still runs after the check: no process may outlive the program")
         outcome.force_exception(_told(pyfuncitem, error, made))

@@ -441,6 +441,25 @@ def test_a_daemon_that_outlives_the_end_of_its_program_is_reported(bench):
     assert len(survivors(patience=0)) == 1 and gone(daemon)
 
 
+def test_a_worker_left_in_the_group_of_a_program_that_ended_is_reported(bench):
+    program = bench.shell("sleep 1000 > /dev/null 2>&1 & echo $!")
+    process = program.begin("start").wait()
+    worker = int(process.line())
+    assert process.left_behind(patience=0) == [f"process {worker} (sleep 1000)"]
+    program.kill(process)
+    assert process.left_behind(patience=0) == [] and gone(worker)
+
+
+def test_a_worker_that_ends_in_time_is_not_left_behind(bench):
+    program = bench.shell("cat < $LAB_HOME/pipe > /dev/null 2>&1 &")
+    os.mkfifo(program.home / "pipe")
+    process = program.begin("start").wait()
+    end = threading.Thread(target=lambda: (program.home / "pipe").write_bytes(b""))  # opens and closes: the worker ends
+    end.start()
+    assert process.left_behind(patience=20) == []
+    end.join()
+
+
 def test_a_daemon_that_hides_its_environment_is_still_among_the_survivors(bench):
     program = bench.program("""
 import os

@@ -151,7 +151,8 @@ class Process:
     def kill(self, bury=True):
         """SIGKILL the whole process group, and return when every process of it is gone.
 
-        Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call at any time: the leader is not reaped before this, so that its number cannot be another's.
+        Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call
+        at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
         if self._popen.returncode is None:
             self._struck = self._struck or self.running
@@ -189,6 +190,14 @@ class Process:
             except ProcessLookupError:
                 pass
         psutil.wait_procs(members, timeout=DEADLINE)
+
+    def left_behind(self, patience=1.0):
+        """What it left running in its group when it ended by itself, in words; what ends within `patience` seconds is nothing."""
+        if self.running or self._popen.returncode is not None:
+            return []
+        group = [process for process in map(_process, _candidates() - {self.pid}) if process and _group(process) == self.pid]
+        _, alive = psutil.wait_procs(group, timeout=patience)
+        return [_in_words(process) for process in alive if not _is_dead(process)]
 
     # ---- the threads that watch it
 
@@ -262,6 +271,20 @@ def _candidates():
         except OSError:
             pass  # this thread has just ended; its children are another one's now
     return found
+
+
+def _process(pid):
+    try:
+        return psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _group(process):
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return None
 
 
 def _in_words(process):
