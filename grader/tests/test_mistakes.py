@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(900)  # the first test waits for all suites of 
 MISTAKES = manifest.mistakes()
 CHECKS = {f"{lab}/{check.test}" for lab in LABS for check in LABS[lab].checks}
 GOLDEN = Path(__file__).parent / "golden"
-#: One mistake and one of its checks for each story that is kept word by word.
+#: The stories that are kept word by word, by the mistake that they are told of.
 STORIES = {path.stem: path for path in sorted(GOLDEN.glob("*.txt"))}
 
 
@@ -91,11 +91,12 @@ def test_at_least_twelve_stories_are_kept():
 
 
 def story_of(name, results):
-    """The story of the first check that a mistake names, with ids and times blanked."""
+    """The story of the first check that a mistake names, with random ids blanked."""
     run_suites(f"labs/{MISTAKES[name].caught_by[0]}", "--program", f"solutions/mistakes/{name}", results=results)
     entries = [json.loads(line) for line in results.read_text().splitlines()]
     story = next(entry["story"] for entry in entries if entry["story"])
-    return re.sub(r"\b[0-9a-f]{8}(…|[0-9a-f]{24}\b)", "xxxxxxxx…", re.sub(r"\b\d+\.\d\d seconds", "N seconds", story)) + "\n"
+    story = re.sub(r"\b[0-9a-f]{8}(…|[0-9a-f]{24}\b)", "xxxxxxxx…", story)
+    return re.sub(r"\.lab-evidence/[^/]+/", ".lab-evidence/latest/", story) + "\n"  # another session may be the latest
 
 
 @pytest.mark.slow
