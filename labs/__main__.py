@@ -48,7 +48,7 @@ def hint(number: LabNumber):
 def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed check, by its name in .lab-evidence/ or a part of it; "
                                              "without it, the first that failed.")] = None,
          open_it: Annotated[bool, typer.Option("--open", help="Open its timeline, or its folder, in a browser.")] = False):
-    """Tell the story of the check that failed last, and where all else about it is."""
+    """Tell the story of the first check that failed in the last run, and where all else about it is."""
     from .command.show import show_evidence
     raise typer.Exit(show_evidence(name, open_it))
 

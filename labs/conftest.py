@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import time
 
 import pytest
@@ -117,7 +118,7 @@ def pytest_pyfunc_call(pyfuncitem):
     server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
     if server and server.errors:
         # The outside itself is broken: nothing that it saw says anything about the program.
-        outcome.force_exception(server.errors.pop())
+        outcome.force_exception(server.errors.pop(0))
         server.errors.clear()
     error = outcome.excinfo[1] if outcome.excinfo else None
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
@@ -160,10 +161,11 @@ def _told(item, error, made):
 
 def _again(item):
     options = item.config.option
-    words = ["pytest", f'"{os.path.relpath(item.path, item.config.rootpath)}::{item.name}"', f"--lab-seed {options.lab_seed}"]
-    words += [f"--program {options.program}"] if options.program else []
-    words += [f"--command '{options.command}'"] if options.command else []
-    return " ".join(words)
+    path = os.path.relpath(item.path, item.config.invocation_params.dir)
+    words = ["pytest", f"{path}::{item.name}", "--lab-seed", str(options.lab_seed)]
+    words += ["--program", options.program] if options.program else []
+    words += ["--command", options.command] if options.command else []
+    return shlex.join(words)
 
 
 def _short(item):

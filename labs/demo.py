@@ -9,7 +9,7 @@ from .harness.kills.boundary import killed_at
 from .harness.outside import Outside
 from .harness.program import Program
 from .harness.scratch import scratch
-from .harness.staging import KIT, stage
+from .harness.staging import KIT, SHIPPED, stage
 from .harness.story import effect_line, money
 from .harness.tickets import make_ticket
 
@@ -24,7 +24,7 @@ def run_demo():
             return Program(stage(path, folder / name), folder / f"{name}-home", server, server.open_account())
 
         console.print("One support ticket, three steps: triage it with a model, refund, reply.\n")
-        fragile = program(KIT / "starter", "starter")
+        fragile = program(SHIPPED, "starter")
         console.print("[bold]1 · starter/[/]  everything is in memory")
         twice = _fragile(console, fragile, make_ticket("demo"))
         durable = program(finished, "finished")

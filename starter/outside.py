@@ -12,7 +12,7 @@ from .exits import Exit
 class OutsideError(Exit):
     """No answer, an error, or an answer that makes no sense.
 
-    `status` is the HTTP status; None where no whole answer came, and then nobody here knows whether the
+    `status` is the HTTP status; None where no answer came that one can use, and then nobody here knows whether the
     outside acted. `retry_after` is in seconds, None where the outside named no time.
     """
 

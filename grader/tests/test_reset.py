@@ -85,7 +85,7 @@ def test_what_cannot_be_reset_is_one_line(kit):
         assert "another `labs reset` is at work" in refusal("01")
     shutil.rmtree(kit.root / "solutions")
     assert "this kit has no solutions/: whoever gave it to you has them; `reset 01` needs none" in refusal("02")
-    (kit.root / "labs/command/starter.zip").write_bytes(b"no archive")
+    (kit.root / "labs/harness/starter.zip").write_bytes(b"no archive")
     assert "starter.zip, the starter as shipped, cannot be read" in refusal("01")
     assert files_of(kit.root / "starter") == mine
 

@@ -1,6 +1,6 @@
 """What the kit shipped: the starter as it was before anybody edited it, and each lab's overlay.
 
-The starter is kept in starter.zip, next to this module. Neither starter/ nor the history of a repository will do: a
+The starter is kept in labs/harness/starter.zip, from which solutions are staged too. Neither starter/ nor the history of a repository will do: a
 learner edits the one and may commit to the other. Whoever changes the kit's starter writes the archive anew:
 `python -m labs.command.shipped`; a test of the kit fails until that is done.
 """
@@ -8,11 +8,11 @@ learner edits the one and may commit to the other. Whoever changes the kit's sta
 import zipfile
 from pathlib import Path
 
-from labs.harness.staging import KIT
+from labs.harness.staging import KIT, SHIPPED
 
 from .refused import Refused
 
-ARCHIVE = Path("labs", "command", "starter.zip")  # from the kit's root
+ARCHIVE = SHIPPED.relative_to(KIT)                # from the kit's root
 EPOCH = (1980, 1, 1, 0, 0, 0)                     # the same archive every time
 
 

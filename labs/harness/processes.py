@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -130,9 +131,10 @@ class Process:
             while (data := self._input.get()) is not None:
                 self._popen.stdin.write(data)
                 self._popen.stdin.flush()
-            self._popen.stdin.close()
         except (BrokenPipeError, ValueError):
             pass  # it is dead, or has closed its standard input
+        with suppress(OSError):
+            self._popen.stdin.close()
 
     def wait_until(self, predicate, what, deadline=DEADLINE):
         """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""
@@ -158,7 +160,8 @@ class Process:
             self._struck = self._struck or self.running
             os.killpg(self.pid, signal.SIGKILL)
             with self.changed:
-                self.changed.wait_for(lambda: not self.running)
+                if not self.changed.wait_for(lambda: not self.running, DEADLINE):
+                    raise RuntimeError(f"process {self.pid} does not die of SIGKILL")
             if bury:
                 self._popen.wait()
                 _leaders.discard(self.pid)
@@ -288,7 +291,11 @@ def _group(process):
 
 
 def _in_words(process):
-    return f"process {process.pid} ({' '.join(process.cmdline())[:80] or process.name()})"
+    try:
+        words = " ".join(process.cmdline())[:80] or process.name()
+    except psutil.Error:
+        words = "it has just ended"
+    return f"process {process.pid} ({words})"
 
 
 def _is_dead(process):

@@ -10,7 +10,7 @@ from random import Random
 from .processes import DEADLINE, Process, ProgramFault, orphans
 from .scratch import remove
 
-KEPT_FROM_ENVIRONMENT = ("PATH", "SYSTEMROOT")
+KEPT_FROM_ENVIRONMENT = ("PATH",)
 LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
 
 

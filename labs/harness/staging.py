@@ -6,10 +6,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 KIT = Path(__file__).resolve().parents[2]
+SHIPPED = Path(__file__).resolve().with_name("starter.zip")  # the starter as it was before anybody edited it
 GIVEN = ("__main__.py", "conversation.py", "exits.py", "flow.py", "outside.py")  # files of a program that began as the starter
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml")
 
@@ -31,12 +33,12 @@ def stage(program, folder, command=None):
     """Copy the program to `folder` and return it Staged. Raises NoProgram.
 
     `program` is a path: a folder with a `__main__.py`; one that holds such a folder called `starter`; a solution of
-    the kit by its lab (`solutions/03`: the starter under the overlays 01 to 03); a mistake of the kit
-    (`solutions/mistakes/NAME`: the finished program under that overlay). With `command`, a command line, the whole
+    the kit by its lab (`solutions/03`: the starter as shipped under the overlays 01 to 03); a mistake of the kit
+    (`solutions/mistakes/NAME`: the finished program under that overlay); SHIPPED, the starter as shipped. With `command`, a command line, the whole
     folder is copied and the command is run in it. Links are copied as links: what they lead to is not read here.
     """
     program = Path(program).resolve()
-    if not program.is_dir():
+    if not program.is_dir() and program != SHIPPED:
         raise NoProgram(f"there is no folder {program}: name one that holds a program, like --program starter")
     if command is not None:
         return _stage_command(program, folder, command)
@@ -66,12 +68,14 @@ def _stage_command(program, folder, command):
 
 
 def _layers(program):
+    if program == SHIPPED:
+        return [SHIPPED]
     solutions = KIT / "solutions"
     overlays = sorted(solutions.glob("[0-9][0-9]"))
     if program.parent == solutions and re.fullmatch(r"\d\d", program.name):
-        return [KIT / "starter", *(layer for layer in overlays if layer.name <= program.name)]
+        return [SHIPPED, *(layer for layer in overlays if layer.name <= program.name)]
     if program.parent == solutions / "mistakes":
-        return [KIT / "starter", *overlays, program]
+        return [SHIPPED, *overlays, program]
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]
@@ -84,9 +88,12 @@ def _name(program):
 
 def _copy(source, target):
     try:
+        if source == SHIPPED:
+            zipfile.ZipFile(source).extractall(target)
+            return
         shutil.copytree(source, target, symlinks=True, ignore=LEFT_OUT, dirs_exist_ok=True)
     except shutil.Error as error:
         name, _, why = error.args[0][0]
         raise NoProgram(f"{name} cannot be copied: {why}") from None
-    except OSError as error:
+    except (OSError, zipfile.BadZipFile) as error:
         raise NoProgram(f"{source} cannot be copied: {error}") from None

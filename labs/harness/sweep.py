@@ -8,8 +8,8 @@ def sweep(programs, points, experiment):
     """Run `experiment(program, point)` for each of `points`, each on a fresh program from `programs()`.
 
     The experiments spend their time in other processes, so threads are enough to use every core. Raises the
-    AssertionError of the first point, in the order of `points`, that failed; it names the point and how many failed,
-    and its attribute `program` is the program it happened to.
+    exception of the first point, in the order of `points`, that failed: its attribute `point` names the point and how
+    many failed, `program` is the program it happened to.
     """
     points = list(points)
 
@@ -17,7 +17,7 @@ def sweep(programs, points, experiment):
         program = programs()
         try:
             experiment(program, point)
-        except AssertionError as error:
+        except Exception as error:
             error.program = program
             return error
         program.discard()

@@ -40,5 +40,5 @@ def transaction(kind="IMMEDIATE"):
         finally:
             database.close()  # without a COMMIT this undoes it all
     except (sqlite3.Error, OSError, ValueError) as error:
-        raise Unreadable(f"the record in {os.environ.get('LAB_HOME', '.lab')} cannot be read ({error}); "
-                         "put it back from a copy, or name another LAB_HOME") from None
+        raise Unreadable(f"the record in {os.environ.get('LAB_HOME', '.lab')} cannot be read or written ({error}); "
+                         "mend that, or name another LAB_HOME") from None

@@ -37,14 +37,15 @@ def _cut(turn, size):
 
 
 def _read(database, conversation):
-    database.execute(SCHEMA)
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'memory'").fetchone():
+        return []
     rows = database.execute("SELECT turns FROM memory WHERE conversation = ?", (conversation,)).fetchall()
     return json.loads(rows[0][0]) if rows else []
 
 
 def turns(conversation):
     """What is remembered of a conversation, oldest turn first, as {"role", "content"}. None is no conversation."""
-    with transaction() as database:
+    with transaction("DEFERRED") as database:
         return _read(database, conversation)
 
 
@@ -52,6 +53,7 @@ def remember(conversation, question, answer):
     """Add one exchange, and forget from the oldest end what no longer fits, in the same transaction."""
     exchange = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
     with transaction() as database:
+        database.execute(SCHEMA)
         kept = bounded([*_read(database, conversation), *exchange])
         database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?)", (conversation, json.dumps(kept)))
 
