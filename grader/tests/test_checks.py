@@ -14,7 +14,7 @@ from labs.harness.staging import KIT
 LOCK = """    locks = open(in_home("locks"), "ab")
     try:
         fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-    except OSError:
+    except (BlockingIOError, PermissionError):
         locks.close()
         raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
     return locks

@@ -52,18 +52,14 @@ def read(run_id):
     return _find(run_id)[1]
 
 
+@contextmanager
 def claim(run_id):
-    """Work on a run alone until the returned file is closed. Raises Busy where another process works on it.
-
-    The lock is on one byte of one file, the run's own. The kernel drops it when its holder dies, however it dies:
-    there is nothing to clean up, and nothing that a dead process leaves behind can stand in the way.
-    """
+    """Work on a run alone. Raises Busy where another process works on it."""
     number, _ = _find(run_id)
-    locks = open(in_home("locks"), "ab")
+    path = in_home(f"run-{number}.lock")
     try:
-        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-    except (BlockingIOError, PermissionError):
-        locks.close()
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
         raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
     try:
         yield

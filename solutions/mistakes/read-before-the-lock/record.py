@@ -59,11 +59,7 @@ def claim(run_id):
     """
     number, _ = _find(run_id)
     locks = open(in_home("locks"), "ab")
-    try:
-        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-    except (BlockingIOError, PermissionError):
-        locks.close()
-        raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
+    fcntl.lockf(locks, fcntl.LOCK_EX, 1, number)
     return locks
 
 

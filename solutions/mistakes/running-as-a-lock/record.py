@@ -52,17 +52,9 @@ def read(run_id):
 
 
 def claim(run_id):
-    """Work on a run alone until the returned file is closed. Raises Busy where another process works on it.
-
-    The lock is on one byte of one file, the run's own. The kernel drops it when its holder dies, however it dies:
-    there is nothing to clean up, and nothing that a dead process leaves behind can stand in the way.
-    """
-    number, _ = _find(run_id)
-    locks = open(in_home("locks"), "ab")
-    try:
-        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-    except (BlockingIOError, PermissionError):
-        locks.close()
+    """Work on a run alone. Raises Busy where another process works on it."""
+    run = read(run_id)
+    if run["state"] == "running" and run["attempts"]:
         raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is")
     return nullcontext()
 
