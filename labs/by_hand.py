@@ -12,6 +12,8 @@ from .harness.outside import Outside
 from .harness.story import NAMES, event_line
 from .inbox import Inbox
 
+DEFAULT = "http://127.0.0.1:8765"  # where a program looks that was told of no other OUTSIDE
+
 
 def run_outside(port, pace):
     """Serve until Ctrl-C, printing each request and effect as it happens; the inbox shows them. Returns an exit code."""
@@ -25,14 +27,15 @@ def run_outside(port, pace):
     try:
         server = Outside(port=port, seed=time.time_ns(), pace=pace, open_to_all=True, watch=watch, page=inbox)
     except OSError as error:
-        print(f"cannot listen on port {port}: {error.strerror}; end what listens there, or choose another with --port "
+        print(f"labs: cannot listen on port {port}: {error.strerror}; end what listens there, or choose another with --port "
               "and name it in OUTSIDE", file=sys.stderr)
         return 2
     with closing(inbox), server:
         wait = f"each request waits {pace:g} s, acts, waits {pace:g} s and is answered" if pace else "no pauses"
         console.print(f"[bold]The outside[/] listens at {server.address}: {wait}. Ctrl-C ends it.")
         console.print(f"What the customer sees, live: {server.address}/")
-        console.print("In a second terminal: python -m starter start starter/ticket.json\n")
+        where = "" if server.address == DEFAULT else f"export OUTSIDE={server.address}; "
+        console.print(f"In a second terminal: {where}python -m starter start starter/ticket.json\n")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             server.closing.wait()

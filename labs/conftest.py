@@ -70,11 +70,14 @@ def lab_session(request):
 @pytest.fixture
 def programs(lab_session, request):
     """A function that makes a fresh Program: a home and an account of its own. Options go to Program."""
-    made = request.node.stash.setdefault(PROGRAMS, [])
+    made, within = request.node.stash.setdefault(PROGRAMS, []), itertools.count(1)
 
     def make(**options):
-        program = Program(lab_session.staged, lab_session.folder / f"program-{next(lab_session.numbers)}",
-                          lab_session.server, lab_session.server.open_account(), seed=lab_session.seed, **options)
+        number = next(lab_session.numbers)
+        # Named after the check, so that it meets the same outside whether it runs alone or among others.
+        account = lab_session.server.open_account(f"{request.node.nodeid} {next(within)}")
+        program = Program(lab_session.staged, lab_session.folder / f"program-{number}", lab_session.server, account,
+                          seed=lab_session.seed, **options)
         made.append(program)
         return program
     return make
@@ -202,6 +205,11 @@ def pytest_runtest_makereport(item, call):
                 file.write(json.dumps(entry) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def pytest_collection_modifyitems(items):
+    # What a learner sees and has a chapter about comes first.
+    items.sort(key=lambda item: (_lab_folder(item).name, item.path.parent.name == "hidden"))
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -56,7 +56,7 @@ def test_a_taken_port_is_one_line():
         port = taken.getsockname()[1]
         done = subprocess.run([*PYTHON, "labs", "outside", "--port", str(port)], cwd=KIT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert f"cannot listen on port {port}" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert f"labs: cannot listen on port {port}" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_a_missing_outside_is_one_line_that_says_how_to_start_it(tmp_path):

@@ -352,7 +352,7 @@ def test_everything_of_a_failed_check_is_kept(evidence, tmp_path):
     (program.home / "runs" / "run-7.json").write_bytes(b"\x00\xff")
     program.processes[0].stdout, program.processes[1].stderr = "run-7\n", "it is\ud800 broken\n"
     shown = evidence.keep("03-a-check", ["lab 03", "  why  it broke \ud800"], program, "Kills it.", "it broke")
-    assert shown == Path(".lab-evidence/latest/03-a-check/timeline.svg")
+    assert shown == Path(".lab-evidence", evidence.folder.name, "03-a-check/timeline.svg")
     folder = (tmp_path / shown).parent
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
         "01-start.stdout", "02-resume.stderr", "events.jsonl", "lab-home/runs/run-7.json", "story.txt", "timeline.svg"]
@@ -447,7 +447,7 @@ def test_bodies_that_are_no_proper_json_are_left_out_of_the_events(evidence, tmp
 def test_a_picture_that_cannot_be_drawn_costs_nothing_else(evidence, tmp_path, monkeypatch):
     monkeypatch.setattr("labs.harness.timeline.draw", lambda *_: 1 / 0)
     shown = evidence.keep("check", ["story"], killed_before_the_mail())
-    assert shown == Path(".lab-evidence/latest/check/story.txt") and (tmp_path / shown).read_text() == "story\n"
+    assert shown == Path(".lab-evidence", evidence.folder.name, "check/story.txt") and (tmp_path / shown).read_text() == "story\n"
     assert (tmp_path / shown).with_name("events.jsonl").exists()
     assert "ZeroDivisionError" in (tmp_path / shown).with_name("left-out.txt").read_text()
 
@@ -491,8 +491,9 @@ def test_of_two_sessions_at_once_each_names_a_path_that_holds_its_own(tmp_path):
     one, two = Evidence(root), Evidence(root)
     two.folder = two.folder.with_name("20991231-235959-1")
     shown = [session.keep(f"check-{number}", [f"story {number}"]) for number, session in enumerate((one, two, one, two))]
-    assert [path.parts[1] for path in shown] == ["latest", "latest", one.folder.name, "latest"]
-    assert [(tmp_path / path).read_text() for path in shown[1:]] == ["story 1\n", "story 2\n", "story 3\n"]
+    assert [path.parts[1] for path in shown] == 2 * [one.folder.name, two.folder.name]
+    assert [(tmp_path / path).read_text() for path in shown] == [f"story {number}\n" for number in range(4)]
+    assert (root / "latest").resolve() == two.folder.resolve()
     assert sorted(path.name for path in root.iterdir()) == sorted([one.folder.name, two.folder.name, "latest"])
 
 

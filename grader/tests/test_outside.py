@@ -1091,8 +1091,8 @@ def test_the_same_seed_makes_the_same_world_and_another_seed_another():
 def test_every_line_of_every_ledger_is_watched_in_order(server, client):
     seen = []
     with Outside(watch=lambda account, event: seen.append((account, event))) as watched:
-        account = watched.open_account("known")
-        Client(watched, "known").refund()
+        account = watched.open_account()
+        Client(watched, account.key).refund()
     assert seen == [(account, event) for event in account.events]
     assert [event.what for _, event in seen] == ["received", "acted", "answered"]
     assert [event.at for _, event in seen] == sorted(event.at for _, event in seen)

@@ -18,10 +18,11 @@ def test_the_worksheet_says_what_survives_a_kill(program, outside, ticket, not_a
     lives_in = {name: "record" if known else "process" for name, known in pieces_of(record).items()}
     lives_in["conversation"] = "memory" if memory.get("turns") else "process"
 
+    empty = [name for name, entry in sheet.items() if isinstance(entry, dict) and "?" in entry.values()]
+    assert not empty, f"the worksheet starter/state.toml is not filled in yet: {', '.join(empty)}"
     for name, lives in lives_in.items():
         entry = sheet.get(name)
         assert isinstance(entry, dict), f"the worksheet starter/state.toml lacks the piece [{name}]"
-        assert entry.get("survives") != "?", f"the worksheet starter/state.toml is not filled in yet: [{name}]"
         survives = lives != "process"
         assert entry.get("survives") is survives, (
             f"after the kill the next process {'knows' if survives else 'does not know'} of {name}; the worksheet says "

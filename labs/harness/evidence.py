@@ -6,6 +6,9 @@
     01-start.stdout   what each process wrote, by its number and its verb; 01-start.stderr likewise
     lab-home/         the files of LAB_HOME as they were left
     left-out.txt      what of all this could not be kept, and why; only where there is something to say
+
+The session's own folder, above those of its checks, has session.json (what was tested), results.jsonl (how each item
+ended, failed or not), and a lock for as long as the session lasts.
 """
 
 import fcntl
@@ -65,7 +68,8 @@ class Evidence:
             with suppress(OSError):
                 _write(folder / "left-out.txt", "\n".join(left_out) + "\n")
         first = "timeline.svg" if (folder / "timeline.svg").exists() else "story.txt"
-        return Path(self.root.name, "latest" if self._is_latest() else self.folder.name, folder.name, first)
+        # Not by way of `latest`: the next session takes that link away.
+        return Path(self.root.name, self.folder.name, folder.name, first)
 
     def record(self, entry, about):
         """Keep how one item of a check ended (results.jsonl), and what the session is `about` (session.json), if it can be."""
@@ -95,13 +99,6 @@ class Evidence:
         for old in sessions[:-KEPT]:
             if not _in_use(old):
                 shutil.rmtree(old, ignore_errors=True)
-
-    def _is_latest(self):
-        # Another session may have begun since, and the link be its own.
-        try:
-            return os.readlink(self.root / "latest") == self.folder.name
-        except OSError:
-            return False
 
 
 def _in_use(session):

@@ -50,6 +50,7 @@ class Mistake(BaseModel):
     mistake: str = Field(min_length=20)
     lesson: str = Field(min_length=20)
     caught_by: list[str] = Field(min_length=1)   # like `02/test_effects.py::test_x`
+    touches: list[str] = []                      # further labs where it may show, now and then
 
 
 def mistakes():

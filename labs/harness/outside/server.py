@@ -43,13 +43,17 @@ class Outside:
     def __exit__(self, *_):
         self.close()
 
-    def open_account(self, key=None):
-        """A fresh account; its key is drawn from the seed unless one is given."""
-        with self._lock:
-            return self._open(key or f"key-{Random(f'{self._seed} key {len(self._accounts)}').getrandbits(64):016x}")
+    def open_account(self, name=None):
+        """A fresh account. Its key, and all that is made up in it, come from the seed and from `name`.
 
-    def _open(self, key):
-        account = Account(key, f"{self._seed} {len(self._accounts)}", self._watch)
+        Without a name it is the number of the account: then what is made up depends on how many there were before.
+        """
+        with self._lock:
+            seed = f"{self._seed} {len(self._accounts) if name is None else name}"
+            return self._open(f"key-{Random(f'{seed} key').getrandbits(64):016x}", seed)
+
+    def _open(self, key, seed):
+        account = Account(key, seed, self._watch)
         self._accounts[key] = account
         return account
 
@@ -57,7 +61,7 @@ class Outside:
         """The account of a bearer key, or None."""
         with self._lock:
             if key and key not in self._accounts and self._open_to_all:
-                self._open(key)
+                self._open(key, f"{self._seed} {len(self._accounts)}")
             return self._accounts.get(key)
 
     def settle(self, account, deadline=10.0):
