@@ -5,6 +5,7 @@ import re
 import pytest
 from grader.tests.suites import LABS, passed, run_suites
 
+pytestmark = pytest.mark.timeout(900)  # whole suites run in one test
 SUITES = [f"labs/{lab}" for lab in LABS]
 
 
@@ -74,6 +75,7 @@ def test_an_unusable_program_is_one_line_and_no_verdict(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("program", ["starter", f"solutions/{max(LABS)}"])
 def test_results_are_the_same_three_times_in_a_row_and_in_reverse_order(program, tmp_path):
     def results(number, *arguments):
