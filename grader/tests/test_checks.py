@@ -80,6 +80,7 @@ WRONG = {
 ODD = {
     "dies of a signal without a name": "import os; os.kill(os.getpid(), 40)",
     "prints a record of nothing": "import sys; print('run-7' if sys.argv[1] == 'start' else '{}'); sys.exit(0)",
+    "prints an id that is no argument": "import os; os.write(1, b'run\\0seven\\n'); raise SystemExit(0)",
     "prints half a character": "import os, sys; os.write(1, b'\\xed\\xa0\\x80\\n'); os.write(2, b'\\x1b[2J\\xff'); sys.exit(1)",
     "digs a hole that is deeper than Python goes":
         "import os; os.chdir(os.environ['LAB_HOME'])\nfor _ in range(1200): os.makedirs('d' * 9, exist_ok=True); os.chdir('d' * 9)\nraise SystemExit(1)",

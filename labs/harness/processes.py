@@ -51,8 +51,8 @@ class Process:
         try:
             self._popen = subprocess.Popen(command, cwd=folder / "program", env=environment, start_new_session=True,
                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        except OSError as error:
-            raise ProgramFault(f"`{command[0]}` cannot be started: {error.strerror}") from None
+        except (OSError, ValueError) as error:  # a run id that a program printed may be no argument: a NUL in it, too long
+            raise ProgramFault(f"`{command[0]}` cannot be started: {getattr(error, 'strerror', None) or error}") from None
         self.pid = self._popen.pid
         _leaders.add(self.pid)
         self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
