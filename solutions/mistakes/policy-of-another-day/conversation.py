@@ -62,7 +62,7 @@ def remember(conversation, question, answer):
 def memory(conversation):
     """The answer to the verb `memory`."""
     kept = turns(conversation)
-    policy = {"max_turns": MAX_TURNS, "max_tokens": MAX_TOKENS, "eviction": "tokens"}
+    policy = {"max_turns": MAX_TURNS, "max_tokens": MAX_TOKENS, "eviction": "summary"}
     return {"conversation": conversation, "policy": policy, "turns": kept, "tokens": _size(kept)}
 
 
