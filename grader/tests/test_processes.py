@@ -862,3 +862,12 @@ def test_a_sweep_over_the_boundaries_kills_on_both_sides_of_every_effect(bench, 
         acted[point] = request.acted
     sweep(make, BOUNDARIES, experiment)
     assert acted == {(kind, when): when == "after" for kind, when in BOUNDARIES}
+
+
+def test_a_program_that_was_discarded_is_not_started_again(bench):
+    program = bench.shell("echo up")
+    program.ask("start")
+    program.discard()
+    with pytest.raises(ProgramFault, match="the check is over"):
+        program.begin("start")
+    assert len(program.processes) == 1
