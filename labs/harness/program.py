@@ -25,7 +25,7 @@ class Program:
         self.staged, self.outside, self.seed = staged, outside, seed
         self.home = Path(folder) / "lab-home"
         self.home.mkdir(parents=True)
-        self.processes, self._numbers = [], itertools.count(1)
+        self.processes, self._numbers, self._discarded = [], itertools.count(1), False
         self._folder, self._server = Path(folder), server
         self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
                           "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
@@ -78,6 +78,8 @@ class Program:
 
         A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
         """
+        if self._discarded:
+            raise ProgramFault("the check is over, and nothing is started any more")
         for ended in self.processes:
             if not ended.running:
                 remove(ended.folder)
@@ -170,6 +172,7 @@ class Program:
 
     def discard(self):
         """End everything that still runs, without a trace. Returns the processes that ran, in words."""
+        self._discarded = True
         ran = [f"process {process.pid} ({process})" for process in self.processes if process.discard()]
         remove(self._folder)
         return ran
