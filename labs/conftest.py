@@ -116,7 +116,7 @@ def not_applicable():
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
-    known = {child.pid for child in processes.psutil.Process().children(recursive=True)}
+    known = {child.pid for child in processes.descendants()}
     outcome = yield
     server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
     if server and server.errors:

@@ -1,13 +1,13 @@
 """One support ticket, three steps: triage it with the model, refund, reply."""
 
-from uuid import uuid4
+import os
 
 from . import conversation, outside
 
 
 def start(ticket, run_id=None):
     """Handle a ticket from the first step to the last. Returns the state that the run ended in."""
-    run_id = run_id or uuid4().hex
+    run_id = run_id or os.urandom(16).hex()
     print(run_id, flush=True)
 
     triage = outside.triage(ticket["text"], conversation.turns(ticket.get("conversation")))
@@ -15,7 +15,7 @@ def start(ticket, run_id=None):
     refund_id = outside.refund(triage["order_id"], triage["amount_cents"])
 
     text = f"{triage['draft_text']}\n\nYour refund: {refund_id}"
-    outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
+    outside.send_mail(os.urandom(16).hex(), ticket["customer"], f"Your ticket {ticket['ticket_id']}", text)
 
     if "conversation" in ticket:
         conversation.remember(ticket["conversation"], ticket["text"], text)

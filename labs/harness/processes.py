@@ -312,12 +312,19 @@ def _buried_by_another(process):
         return True
 
 
+def descendants():
+    """All processes that descend from this one, as psutil.Process."""
+    if sys.platform == "linux" and not _candidates():
+        return []  # orphans are adopted, so who has no child has no grandchild; to know this takes no time
+    return psutil.Process().children(recursive=True)
+
+
 def survivors(known=frozenset(), patience=1.0):
     """Descendants of this process that still run, but those whose pids are `known`; they are killed.
 
     Returns a description of each. One that is about to end gets `patience` seconds for it.
     """
-    here = [child for child in psutil.Process().children(recursive=True) if child.pid not in known]
+    here = [child for child in descendants() if child.pid not in known]
     # Waiting buries our own dead. Those whose parent lives are its to bury, and a leader is buried by its Process alone.
     _, alive = psutil.wait_procs([child for child in here if child.pid not in _leaders and not _buried_by_another(child)],
                                  timeout=patience)

@@ -1,6 +1,6 @@
 """One support ticket, three steps: triage it with the model, refund, reply. Each finished step is written down."""
 
-from uuid import uuid4
+import os
 
 from . import conversation, outside, record
 from .exits import Refused
@@ -8,7 +8,7 @@ from .exits import Refused
 
 def start(ticket, run_id=None):
     """Write the run down, then handle its ticket. Returns the state that the run ended in."""
-    run_id = run_id or uuid4().hex
+    run_id = run_id or os.urandom(16).hex()
     if not record.create(run_id, ticket):
         raise Refused(f"run {run_id} exists, and this flow cannot go on with a run yet; choose another id")
     print(run_id, flush=True)
@@ -46,7 +46,7 @@ def refund(run):
 
 def reply(run):
     ticket = run["task"]
-    message_id = outside.send_mail(uuid4().hex, ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
+    message_id = outside.send_mail(os.urandom(16).hex(), ticket["customer"], f"Your ticket {ticket['ticket_id']}", text_of(run))
     return {"message_id": message_id}
 
 

@@ -1,6 +1,6 @@
 """One support ticket, three steps: triage it with the model, refund, reply. Each effect is recorded before it is made."""
 
-from uuid import uuid4
+import os
 
 from . import conversation, outside, record
 from .exits import Refused
@@ -8,7 +8,7 @@ from .exits import Refused
 
 def start(ticket, run_id=None):
     """Write the run down, then handle its ticket. Returns the state that the run ended in."""
-    run_id = run_id or uuid4().hex
+    run_id = run_id or os.urandom(16).hex()
     created = record.create(run_id, ticket)
     run = record.read(run_id)
     if run["task"] != ticket:
@@ -32,7 +32,7 @@ def work(run):
         run["step"] = step
         run["attempts"][step] = run["attempts"].get(step, 0) + 1
         if step in EFFECTS:
-            run["effects"][step] = {"key": uuid4().hex, "state": "started"}
+            run["effects"][step] = {"key": os.urandom(16).hex(), "state": "started"}
         record.save(run)
         run["results"][step] = function(run)
         if step in EFFECTS:

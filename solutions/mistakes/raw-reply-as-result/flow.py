@@ -1,7 +1,7 @@
 """One support ticket, three steps: triage it with the model, refund, reply. It goes on from its record, or stops for good."""
 
 import json
-from uuid import uuid4
+import os
 
 from . import conversation, outside, record, retry
 from .exits import Refused
@@ -9,7 +9,7 @@ from .exits import Refused
 
 def start(ticket, run_id=None):
     """Write the run down, then work on it. Returns the state that the run ended in."""
-    run_id = run_id or uuid4().hex
+    run_id = run_id or os.urandom(16).hex()
     if not record.create(run_id, ticket) and record.read(run_id)["task"] != ticket:
         raise Refused(f"run {run_id} is about another ticket; choose another id")
     print(run_id, flush=True)
@@ -38,7 +38,7 @@ def work(run):
         run["state"], run["reason"] = "running", None
         run["attempts"][step] = run["attempts"].get(step, 0) + 1
         if step in EFFECTS and not begun_before:
-            run["effects"][step] = {"key": uuid4().hex, "state": "started"}
+            run["effects"][step] = {"key": os.urandom(16).hex(), "state": "started"}
         record.save(run)
 
         try:

@@ -1,7 +1,7 @@
 """One support ticket, three steps: triage it with the model, refund, reply. It goes on from its record, or stops for good."""
 
+import os
 from datetime import datetime
-from uuid import uuid4
 
 from . import conversation, outside, record, retry
 from .exits import Refused
@@ -38,7 +38,7 @@ def work(run):
         run["state"], run["reason"] = "running", None
         run["attempts"][step] = run["attempts"].get(step, 0) + 1
         if step in EFFECTS and not begun_before:
-            run["effects"][step] = {"key": uuid4().hex, "state": "started"}
+            run["effects"][step] = {"key": os.urandom(16).hex(), "state": "started"}
         record.save(run)
 
         try:

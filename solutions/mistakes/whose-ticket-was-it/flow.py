@@ -1,13 +1,13 @@
 """One support ticket, three steps: triage it with the model, refund, reply. It goes on from its record, or stops for good."""
 
-from uuid import uuid4
+import os
 
 from . import conversation, outside, record, retry
 
 
 def start(ticket, run_id=None):
     """Write the run down, then work on it. Returns the state that the run ended in."""
-    run_id = run_id or uuid4().hex
+    run_id = run_id or os.urandom(16).hex()
     record.create(run_id, ticket)
     print(run_id, flush=True)
     return resume(run_id)
@@ -35,7 +35,7 @@ def work(run):
         run["state"], run["reason"] = "running", None
         run["attempts"][step] = run["attempts"].get(step, 0) + 1
         if step in EFFECTS and not begun_before:
-            run["effects"][step] = {"key": uuid4().hex, "state": "started"}
+            run["effects"][step] = {"key": os.urandom(16).hex(), "state": "started"}
         record.save(run)
 
         try:
