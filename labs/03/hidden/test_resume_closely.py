@@ -15,7 +15,8 @@ def test_a_run_killed_again_in_its_resume_is_finished(each, ticket):
         kind, when = first.split("-")
         run, _ = killed_at(program, kind, when, lambda: program.start(ticket))
         sent = len(program.outside.requests)
-        program.resume(run.line()).wait()
+        once = program.resume(run.line()).wait()
+        assert once.code == 0, f"{once} {once.end}; it should finish the run and end with exit code 0"
         requests[first] = len(program.outside.requests) - sent
 
     def killed_again(program, point):
