@@ -1,0 +1,202 @@
+"""Where a program can be killed and where it cannot: its own source, every line marked with what became of the kills there.
+
+A sweep kills a program at point after point, resumes it each time and judges what came of it. Here the points are laid
+on the source: as a page that needs nothing else, or as data for whoever draws it another way.
+"""
+
+import warnings
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from types import CodeType
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from .story import printable
+
+MARKS = {  # worst first: how a line is marked, in a sign and in words
+    "repeated": ("2×", "effect repeated"),
+    "lost": ("∅", "lost"),
+    "broken": ("✗", "record broken"),
+    "not reached": ("○", "never reached"),
+    "safe": ("✓", "safe"),
+}
+BAD = ("repeated", "lost", "broken")
+LONGEST = 2000  # characters of a line or a sentence
+LABEL = 15      # columns of a story that hold its labels: see `story.wrapped`
+
+
+@dataclass(frozen=True)
+class Struck:
+    """One point of a sweep, and what came of the kill there."""
+
+    kind: str                    # "line" or "system call"
+    scenario: str                # which run was killed: "start", "resume", "start, things failing"
+    file: str                    # "flow.py": relative to the program's package folder, with slashes
+    line: int                    # from 1: the line that was about to run, or in which the system call was made
+    point: str                   # in words: "before flow.py:31, the 2nd time"
+    outcome: str                 # a key of MARKS; "not reached" if the run did not come to the point
+    why: str                     # one sentence; "" if it was safe
+    story: tuple[str, ...] = ()  # the lines of `story.tell`; () if it was safe
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source. `text` can be shown anywhere; `mark` is a key of MARKS, or None where nothing can be run."""
+
+    number: int
+    text: str
+    mark: str | None
+    points: tuple[Struck, ...]
+
+    @property
+    def bad(self):
+        return self.mark in BAD
+
+    @property
+    def kills(self):
+        """How many of the points the program was killed at."""
+        return sum(point.outcome != "not reached" for point in self.points)
+
+    @property
+    def bad_kills(self):
+        return sum(point.outcome in BAD for point in self.points)
+
+    @property
+    def groups(self):
+        """The points as lists, each of one outcome and one `why`; the worst first."""
+        groups = defaultdict(list)
+        for point in self.points:
+            groups[point.outcome, point.why].append(point)
+        return sorted(groups.values(), key=lambda group: _badness(group[0].outcome))
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    lines: tuple[Line, ...]
+
+    @cached_property
+    def bad(self):
+        return [line for line in self.lines if line.bad]
+
+    @property
+    def marks(self):
+        """How many lines have each mark, the worst first."""
+        return _counted(line.mark for line in self.lines)
+
+    @property
+    def runs(self):
+        """Neighbours with the same mark, as lists of lines."""
+        return [list(lines) for _, lines in groupby(self.lines, key=lambda line: line.mark)]
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Files in the order in which to look at them: first those with bad lines, then by name."""
+
+    files: tuple[File, ...]
+
+    @classmethod
+    def of(cls, sources, struck):
+        """`sources` maps the name of a file to its text. A point outside of it still has its line, with an empty text."""
+        points = defaultdict(lambda: defaultdict(list))
+        for point in struck:
+            points[point.file][point.line].append(point)
+        files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
+        return cls(tuple(sorted(files, key=lambda file: (not file.bad, file.name))))
+
+    @property
+    def points(self):
+        return [point for file in self.files for line in file.lines for point in line.points]
+
+    @property
+    def marks(self):
+        """How many lines have each mark, the worst first."""
+        return _counted(line.mark for file in self.files for line in file.lines)
+
+    @property
+    def outcomes(self):
+        """How many points have each outcome, the worst first."""
+        return _counted(point.outcome for point in self.points)
+
+    @property
+    def kinds(self):
+        """How many kills there were of each kind."""
+        return Counter(point.kind for point in self.points if point.outcome != "not reached")
+
+
+def page(sources, struck, title, about):
+    """The kill map as an HTML document, in a string: it needs no other file and no network, and reads without JavaScript.
+
+    `sources` and `struck` are those of `Mapped.of`; `title` and `about`, a heading and a sentence, stand over it.
+    """
+    return _TEMPLATE.render(map=Mapped.of(sources, struck), title=title, about=about)
+
+
+def executable(text):
+    """The numbers of the lines, from 1, that Python could run: an empty set if the text is no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _lines_of(compile(text, "source", "exec", dont_inherit=True))
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return set()
+
+
+def _lines_of(code):
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    # What is only set-up has the number 0 or None.
+    return {number for _, _, number in code.co_lines() if number}.union(*map(_lines_of, inner))
+
+
+def _file(name, text, points):
+    # Not splitlines(): it also splits at characters that end no line of Python.
+    texts = dict(enumerate(text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n"), 1))
+    runnable = executable(text)
+    return File(shown(name), tuple(
+        Line(number, shown(texts.get(number, "").expandtabs(4)), _mark(points[number], number in runnable), tuple(points[number]))
+        for number in sorted(texts | points)))
+
+
+def _mark(points, runnable):
+    return min((point.outcome for point in points), key=_badness, default="not reached" if runnable else None)
+
+
+def _badness(outcome):
+    return list(MARKS).index(outcome)
+
+
+def _counted(outcomes):
+    counts = Counter(outcomes)
+    return {outcome: counts[outcome] for outcome in MARKS if counts[outcome]}
+
+
+def shown(text):
+    """The text as it can be shown on a terminal or a page: of no more than LONGEST characters, all of them printable."""
+    return printable(text if len(text) <= LONGEST else f"{text[:LONGEST]} … and {len(text) - LONGEST:,} characters more")
+
+
+def _told(story):
+    """The lines of a story as [label, text] pairs, so that a page can break them where it likes."""
+    parts = []
+    for line in story:
+        label, text = line[:LABEL].strip(), line[LABEL:].strip()
+        if label or not parts:
+            parts.append([label, text])
+        else:
+            parts[-1][1] += f" {text}"
+    return parts
+
+
+def _kills(count):
+    return f"{count:,} kill{'s' * (count != 1)}"
+
+
+_ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+                           loader=FileSystemLoader(Path(__file__).parent))
+_ENVIRONMENT.filters |= {"shown": shown, "told": _told, "kills": _kills}
+_ENVIRONMENT.globals |= {"MARKS": MARKS, "BAD": BAD}
+_TEMPLATE = _ENVIRONMENT.get_template("killmap.html.jinja")
