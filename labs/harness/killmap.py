@@ -7,7 +7,6 @@ on the source: as a page that needs nothing else, or as data for whoever draws i
 import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from types import CodeType
@@ -78,14 +77,14 @@ class File:
     name: str
     lines: tuple[Line, ...]
 
-    @cached_property
+    @property
     def bad(self):
         return [line for line in self.lines if line.bad]
 
     @property
     def marks(self):
-        """How many lines have each mark, the worst first."""
-        return _counted(line.mark for line in self.lines)
+        """How many lines have each mark."""
+        return Counter(line.mark for line in self.lines if line.mark)
 
     @property
     def runs(self):
@@ -93,47 +92,39 @@ class File:
         return [list(lines) for _, lines in groupby(self.lines, key=lambda line: line.mark)]
 
 
-@dataclass(frozen=True)
 class Mapped:
-    """Files in the order in which to look at them: first those with bad lines, then by name."""
+    """The points of a sweep, laid on the source.
 
-    files: tuple[File, ...]
+    `files` are in the order in which to look at them: first those with bad lines, then by name. `marks` counts lines by
+    mark, `outcomes` counts points by outcome, and `kinds` counts kills by kind.
+    """
 
-    @classmethod
-    def of(cls, sources, struck):
+    def __init__(self, sources, struck):
         """`sources` maps the name of a file to its text. A point outside of it still has its line, with an empty text."""
         points = defaultdict(lambda: defaultdict(list))
+        self.outcomes, self.kinds = Counter(), Counter()
         for point in struck:
             points[point.file][point.line].append(point)
+            self.outcomes[point.outcome] += 1
+            self.kinds[point.kind] += point.outcome != "not reached"
         files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
-        return cls(tuple(sorted(files, key=lambda file: (not file.bad, file.name))))
+        self.files = sorted(files, key=lambda file: (not file.bad, file.name))
+        self.marks = sum((file.marks for file in files), Counter())
 
     @property
-    def points(self):
-        return [point for file in self.files for line in file.lines for point in line.points]
-
-    @property
-    def marks(self):
-        """How many lines have each mark, the worst first."""
-        return _counted(line.mark for file in self.files for line in file.lines)
-
-    @property
-    def outcomes(self):
-        """How many points have each outcome, the worst first."""
-        return _counted(point.outcome for point in self.points)
-
-    @property
-    def kinds(self):
-        """How many kills there were of each kind."""
-        return Counter(point.kind for point in self.points if point.outcome != "not reached")
+    def verdict(self):
+        killed, harmful = self.kinds.total(), sum(self.outcomes[outcome] for outcome in BAD)
+        if not killed:
+            return "Nothing was killed here"
+        return f"{harmful:,} of {_kills(killed)} did harm" if harmful else f"{_kills(killed)}, and none did harm"
 
 
 def page(sources, struck, title, about):
     """The kill map as an HTML document, in a string: it needs no other file and no network, and reads without JavaScript.
 
-    `sources` and `struck` are those of `Mapped.of`; `title` and `about`, a heading and a sentence, stand over it.
+    `sources` and `struck` are those of `Mapped`; `title` and `about`, a heading and a sentence, stand over it.
     """
-    return _TEMPLATE.render(map=Mapped.of(sources, struck), title=title, about=about)
+    return _TEMPLATE.render(map=Mapped(sources, struck), title=title, about=about)
 
 
 def executable(text):
@@ -167,11 +158,6 @@ def _mark(points, runnable):
 
 def _badness(outcome):
     return list(MARKS).index(outcome)
-
-
-def _counted(outcomes):
-    counts = Counter(outcomes)
-    return {outcome: counts[outcome] for outcome in MARKS if counts[outcome]}
 
 
 def shown(text):

@@ -1,0 +1,51 @@
+"""The kill map in a terminal: only the lines at which a kill did harm, each with its neighbours."""
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from labs.harness.killmap import MARKS, Mapped, shown
+
+AROUND = 3  # lines shown before and after a bad one
+STYLES = {"repeated": "bold red", "lost": "bold magenta", "broken": "bold yellow", "not reached": "dim", "safe": "green"}
+
+
+def bad_lines(sources, struck):
+    """The bad lines of each file as a rich renderable: with what came of the kills there, how many, and the first `why`.
+
+    `sources` maps file names to texts, `struck` are the sweep's points: those of `labs.harness.killmap.Mapped`.
+    """
+    mapped = Mapped(sources, struck)
+    parts = [part for file in mapped.files if file.bad for part in (Text(file.name, "bold"), _excerpt(file), Text())]
+    return Group(*parts, Text(mapped.verdict, "bold"), _legend(mapped.marks))
+
+
+def _excerpt(file):
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=2)
+    table.add_column(justify="right", width=len(str(file.lines[-1].number)))
+    table.add_column()
+    skipped, said = False, None
+    for place, line in enumerate(file.lines):
+        if not any(near.bad for near in file.lines[max(0, place - AROUND):place + AROUND + 1]):
+            skipped = True
+            continue
+        if skipped and table.row_count:
+            table.add_row("", "⋮")
+        skipped = False
+        sign, style = (MARKS[line.mark][0], STYLES[line.mark]) if line.mark else ("", "")
+        table.add_row(Text(sign, style), Text(str(line.number), style if line.bad else "dim"),
+                      Text(line.text, "bold" if line.bad else "dim", no_wrap=True, overflow="ellipsis"))
+        if line.bad:
+            why = shown(line.groups[0][0].why)
+            words = Text(f"✂ {line.bad_kills:,} of {line.kills:,}, {MARKS[line.mark][1]}: ", style)
+            words.append("as above" if why == said else why, "not bold default")
+            table.add_row("", "", Padding(words, (0, 0, 0, 4)))
+            said = why
+    return table
+
+
+def _legend(marks):
+    return Text(", ").join(Text.assemble((" ".join(words), STYLES[mark]), f" {marks[mark]:,} line{'s' * (marks[mark] != 1)}")
+                           for mark, words in MARKS.items() if marks[mark])
