@@ -47,5 +47,5 @@ def _excerpt(file):
 
 
 def _legend(marks):
-    return Text(", ").join(Text.assemble((" ".join(words), STYLES[mark]), f" {marks[mark]:,} line{'s' * (marks[mark] != 1)}")
-                           for mark, words in MARKS.items() if marks[mark])
+    counts = [Text.assemble((" ".join(words), STYLES[mark]), f" {marks[mark]:,}") for mark, words in MARKS.items() if marks[mark]]
+    return Text.assemble("lines: ", Text(", ").join(counts)) if counts else Text("no line can be run")
