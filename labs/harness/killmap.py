@@ -38,7 +38,7 @@ class Struck:
     point: str                   # in words: "before flow.py:31, the 2nd time"
     outcome: str                 # a key of MARKS; "not reached" if the run did not come to the point
     why: str                     # one sentence; "" if it was safe
-    story: tuple[str, ...] = ()  # the lines of `story.tell`; () if it was safe
+    story: tuple[str, ...]       # the lines of `story.tell`; () if it was safe
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Mapped:
     """The points of a sweep, laid on the source.
 
     `files` are in the order in which to look at them: first those with bad lines, then by name. `marks` counts lines by
-    mark, `outcomes` counts points by outcome, and `kinds` counts kills by kind.
+    mark, `outcomes` counts points by outcome, `kinds` counts kills by kind; `harmful` is the number of kills that did harm.
     """
 
     def __init__(self, sources, struck):
@@ -110,13 +110,14 @@ class Mapped:
         files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
         self.files = sorted(files, key=lambda file: (not file.bad, file.name))
         self.marks = sum((file.marks for file in files), Counter())
+        self.harmful = sum(self.outcomes[outcome] for outcome in BAD)
 
     @property
     def verdict(self):
-        killed, harmful = self.kinds.total(), sum(self.outcomes[outcome] for outcome in BAD)
+        killed = self.kinds.total()
         if not killed:
             return "Nothing was killed here"
-        return f"{harmful:,} of {_kills(killed)} did harm" if harmful else f"{_kills(killed)}, and none did harm"
+        return f"{self.harmful:,} of {_kills(killed)} did harm" if self.harmful else f"{_kills(killed)}, and none did harm"
 
 
 def page(sources, struck, title, about):
