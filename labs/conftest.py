@@ -15,7 +15,7 @@ from labs.harness.outside import Outside
 from labs.harness.program import Program
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
-from labs.harness.sweep import sweep
+from labs.harness.side_by_side import on_fresh_programs
 from labs.harness.tickets import make_ticket
 
 
@@ -104,7 +104,7 @@ def ticket(lab_session, request):
 @pytest.fixture
 def each(programs):
     """`each(points, experiment)`: the experiment at each of the points, side by side, on fresh programs."""
-    return lambda points, experiment: sweep(programs, points, experiment)
+    return lambda points, experiment: on_fresh_programs(programs, points, experiment)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from labs.harness.processes import OUTPUT_LIMIT, ProgramFault, survivors
 from labs.harness.program import Program
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
-from labs.harness.sweep import sweep
+from labs.harness.side_by_side import on_fresh_programs
 from labs.harness.tickets import make_ticket
 
 PATIENCE = 20  # seconds after which a wait for something that must happen is a failure
@@ -817,7 +817,7 @@ def test_a_sweep_runs_every_point_on_a_subject_of_its_own(subjects):
     def experiment(subject, point):
         with lock:
             ran[point] = subject
-    sweep(subjects, range(50), experiment)
+    on_fresh_programs(subjects, range(50), experiment)
     assert set(ran) == set(range(50)) and len(set(ran.values())) == 50 == len(subjects.made)
     assert all(subject.discarded for subject in subjects.made)
 
@@ -834,7 +834,7 @@ def test_a_sweep_reports_the_first_failure_in_order_and_how_many_there_were(subj
                 last_failed.set()
             raise AssertionError(f"no good: {point}")
     with pytest.raises(AssertionError) as caught:
-        sweep(subjects, iter("abcdef"), experiment)
+        on_fresh_programs(subjects, iter("abcdef"), experiment)
     assert str(caught.value) == "no good: b"
     assert caught.value.point == "b (3 of 6 points failed)"
     assert caught.value.program is ran["b"] and not ran["b"].discarded
@@ -847,7 +847,7 @@ def test_a_sweep_lets_an_error_that_is_no_verdict_through(subjects):
         if point == 3:
             raise KeyError("the check itself is wrong")
     with pytest.raises(KeyError, match="the check itself"):
-        sweep(subjects, range(5), experiment)
+        on_fresh_programs(subjects, range(5), experiment)
 
 
 def test_a_sweep_over_the_boundaries_kills_on_both_sides_of_every_effect(bench, starter):
@@ -860,7 +860,7 @@ def test_a_sweep_over_the_boundaries_kills_on_both_sides_of_every_effect(bench, 
     def experiment(program, point):
         _, request = killed_at(program, *point, lambda: program.start(make_ticket(point)))
         acted[point] = request.acted
-    sweep(make, BOUNDARIES, experiment)
+    on_fresh_programs(make, BOUNDARIES, experiment)
     assert acted == {(kind, when): when == "after" for kind, when in BOUNDARIES}
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import psutil
 
-from .scratch import remove
 from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
@@ -40,7 +39,7 @@ class Process:
     SIGKILL, None while it runs; `killed` says whether it was this harness that killed it.
     """
 
-    def __init__(self, arguments, command, folder, environment, changed, stdin=b"", keep_stdin=False):
+    def __init__(self, arguments, body, folder, changed, stdin=b"", keep_stdin=False):
         self.arguments = arguments
         self.folder = folder
         self.changed = changed
@@ -48,13 +47,7 @@ class Process:
         self.code, self._struck = None, False
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
-        try:
-            self._popen = subprocess.Popen(command, cwd=folder / "program", env=environment, start_new_session=True,
-                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        except (OSError, ValueError) as error:  # a run id that a program printed may be no argument: a NUL in it, too long
-            raise ProgramFault(f"`{command[0]}` cannot be started: {getattr(error, 'strerror', None) or error}") from None
-        self.pid = self._popen.pid
-        _leaders.add(self.pid)
+        self._body, self.pid = body, body.pid
         self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
         self._input = queue.SimpleQueue()
         for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True),
@@ -77,6 +70,21 @@ class Process:
     @property
     def running(self):
         return self.ended is None
+
+    @property
+    def buried(self):
+        """Whether it is dead and gone, and its process id may be another's."""
+        return not self.running and self._body.buried
+
+    @property
+    def report(self):
+        """What its keeper noted, see keeper.py; None without a keeper, or while it runs."""
+        return None if self.running else self._body.report
+
+    @property
+    def outlived(self):
+        """What lived on after it, in words; known where it has a keeper."""
+        return self.report["outlived"] if self.report else []
 
     @property
     def killed(self):
@@ -129,12 +137,12 @@ class Process:
     def _write(self):
         try:
             while (data := self._input.get()) is not None:
-                self._popen.stdin.write(data)
-                self._popen.stdin.flush()
+                self._body.stdin.write(data)
+                self._body.stdin.flush()
         except (BrokenPipeError, ValueError):
             pass  # it is dead, or has closed its standard input
         with suppress(OSError):
-            self._popen.stdin.close()
+            self._body.stdin.close()
 
     def wait_until(self, predicate, what, deadline=DEADLINE):
         """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""
@@ -156,30 +164,102 @@ class Process:
         Without `bury` its leader, dead too, stays a zombie: whoever asks for its process id finds it taken. Safe to call
         at any time: the leader is not reaped before this, so that its number cannot be another's.
         """
-        if self._popen.returncode is None:
+        if not self._body.buried:
             self._struck = self._struck or self.running
-            os.killpg(self.pid, signal.SIGKILL)
+            self._body.signal(signal.SIGKILL)
             with self.changed:
                 if not self.changed.wait_for(lambda: not self.running, DEADLINE):
                     raise RuntimeError(f"process {self.pid} does not die of SIGKILL")
-            if bury:
-                self._popen.wait()
-                _leaders.discard(self.pid)
-            self._reap_group()
+            self._body.bury(bury)
         return self
 
     def stop(self):
         """SIGSTOP the whole process group, and return when its leader stands still, or is dead."""
-        os.killpg(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        self._body.stop()
 
     def go_on(self):
         """SIGCONT the whole process group."""
-        os.killpg(self.pid, signal.SIGCONT)
+        self._body.signal(signal.SIGCONT)
 
-    def _reap_group(self):
-        """Wait for the other processes of the group, orphans now, that SIGKILL has struck."""
-        if sys.platform == "linux" and self._popen.returncode is not None:
+    def left_behind(self, patience=1.0):
+        """What it left running when it ended by itself, in words; what ends within `patience` seconds is nothing."""
+        return [] if self.running else self._body.left_behind(patience)
+
+    # ---- the threads that watch it
+
+    def _read(self, name):
+        stream, kept = getattr(self._body, name), self._output[name]
+        while data := stream.read1(65536):
+            with self.changed:
+                too_much = len(kept) + len(data) > OUTPUT_LIMIT
+                kept.extend(data[:OUTPUT_LIMIT - len(kept)])
+                self.changed.notify_all()
+            if too_much and not self.too_much_output and not self._body.buried:
+                self.too_much_output = True
+                self._body.signal(signal.SIGKILL)
+        stream.close()
+
+    def _watch(self):
+        code = self._body.wait()
+        # Its output is read to the end first, so that nothing of it is missed; but a grandchild that keeps the pipe
+        # open must not keep us.
+        for thread in self._readers:
+            thread.join(1.0)
+        with self.changed:
+            self.code = code
+            self._struck = self._struck or self._body.killed
+            self.ended = time.monotonic()
+            self.changed.notify_all()
+
+    def discard(self):
+        """Forget it: kill what is left of it. Returns whether anything of it still ran."""
+        ran = self.running
+        self.kill()
+        self.close_stdin()
+        return ran
+
+    def __str__(self):
+        return f"`{' '.join(map(short, self.arguments))}`"
+
+
+class Spawned:
+    """A program's process as our own child, in a process group of its own."""
+
+    killed, report = False, None   # by anybody but us, and by whom
+
+    def __init__(self, command, folder, environment):
+        try:
+            self._popen = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except (OSError, ValueError) as error:  # a run id that a program printed may be no argument: a NUL in it, too long
+            raise ProgramFault(f"`{command[0]}` cannot be started: {getattr(error, 'strerror', None) or error}") from None
+        self.pid = self._popen.pid
+        self.stdin, self.stdout, self.stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
+        _leaders.add(self.pid)
+
+    @property
+    def buried(self):
+        """Whether its process id may be another's by now."""
+        return self._popen.returncode is not None
+
+    def wait(self):
+        """Wait for its end, without burying it. Returns the exit code, -9 after a SIGKILL."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def signal(self, number):
+        os.killpg(self.pid, number)
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def bury(self, leader=True):
+        """Wait for the rest of the group, which SIGKILL has struck; and for the leader, unless it shall stay a zombie."""
+        if leader:
+            self._popen.wait()
+            _leaders.discard(self.pid)
+        if sys.platform == "linux" and self.buried:
             try:
                 while os.waitpid(-self.pid, 0):
                     pass
@@ -194,49 +274,12 @@ class Process:
                 pass
         psutil.wait_procs(members, timeout=DEADLINE)
 
-    def left_behind(self, patience=1.0):
-        """What it left running in its group when it ended by itself, in words; what ends within `patience` seconds is nothing."""
-        if self.running or self._popen.returncode is not None:
+    def left_behind(self, patience):
+        if self.buried:
             return []
         group = [process for process in map(_process, _candidates() - {self.pid}) if process and _group(process) == self.pid]
         _, alive = psutil.wait_procs(group, timeout=patience)
         return [_in_words(process) for process in alive if not _is_dead(process)]
-
-    # ---- the threads that watch it
-
-    def _read(self, name):
-        stream, kept = getattr(self._popen, name), self._output[name]
-        while data := stream.read1(65536):
-            with self.changed:
-                too_much = len(kept) + len(data) > OUTPUT_LIMIT
-                kept.extend(data[:OUTPUT_LIMIT - len(kept)])
-                self.changed.notify_all()
-            if too_much and not self.too_much_output and self._popen.returncode is None:
-                self.too_much_output = True
-                os.killpg(self.pid, signal.SIGKILL)
-        stream.close()
-
-    def _watch(self):
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        # Its output is read to the end first, so that nothing of it is missed; but a grandchild that keeps the pipe
-        # open must not keep us.
-        for thread in self._readers:
-            thread.join(1.0)
-        with self.changed:
-            self.code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-            self.ended = time.monotonic()
-            self.changed.notify_all()
-
-    def discard(self):
-        """Forget it: kill what is left of it and remove its folder. Returns whether anything of it still ran."""
-        ran = self.running
-        self.kill()
-        self.close_stdin()
-        remove(self.folder)
-        return ran
-
-    def __str__(self):
-        return f"`{' '.join(map(short, self.arguments))}`"
 
 
 def _signal_name(number):

@@ -1,13 +1,12 @@
 """A program under test, in one home and with one account: the unit of every experiment."""
 
-import itertools
 import json
 import os
-import shutil
 from pathlib import Path
 from random import Random
 
-from .processes import DEADLINE, Process, ProgramFault, orphans
+from .kept import Kept
+from .processes import DEADLINE, Process, ProgramFault, Spawned, orphans
 from .scratch import remove
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)
@@ -18,27 +17,28 @@ class Program:
     """Starts, watches and kills the program in `home`, which is its LAB_HOME and lasts from start to start.
 
     `outside` is the Account that it works with, `seed` what its random choices come from. Everything else that it
-    finds (its own files, HOME, TMPDIR, the working directory) is made anew for every start.
+    finds (its own files, HOME, TMPDIR, the working directory) is as new at every start. With `forks`, a ForkServer, its
+    processes are forked instead of executed, and can be told where to die.
     """
 
-    def __init__(self, staged, folder, server, outside, seed=0, timeout=10.0, retry_delay=0.0):
+    def __init__(self, staged, folder, server, outside, seed=0, timeout=10.0, retry_delay=0.0, forks=None):
         self.staged, self.outside, self.seed = staged, outside, seed
         self.home = Path(folder) / "lab-home"
         self.home.mkdir(parents=True)
-        self.processes, self._numbers, self._discarded = [], itertools.count(1), False
-        self._folder, self._server = Path(folder), server
+        self.processes, self._discarded = [], False
+        self._folder, self._server, self._forks = Path(folder), server, forks
         self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
                           "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
 
     # ---- the verbs: those that work return a Process that runs, those that ask return the answer
 
-    def start(self, ticket, run_id=None):
+    def start(self, ticket, run_id=None, **keeping):
         """`start` with a ticket (a dict). Returns the Process; its first line is the run id."""
-        return self.begin("start", *(["--run-id", run_id] if run_id else []), ticket=ticket)
+        return self.begin("start", *(["--run-id", run_id] if run_id else []), ticket=ticket, **keeping)
 
-    def resume(self, run_id):
+    def resume(self, run_id, **keeping):
         """`resume`. Returns the Process."""
-        return self.begin("resume", run_id)
+        return self.begin("resume", run_id, **keeping)
 
     def chat(self, conversation):
         """`chat`. Returns the Process, whose standard input is open: write() a line, then wait for line()."""
@@ -46,7 +46,10 @@ class Program:
 
     def status(self, run_id):
         """The record of a run, as `status` prints it. Raises ProgramFault where it prints none."""
-        process = self.ask("status", run_id)
+        return self.status_of(self.ask("status", run_id))
+
+    def status_of(self, process):
+        """The record that a `status` printed, which has ended. Raises ProgramFault where it printed none."""
         if process.code != 0:
             raise ProgramFault(f"{process} {process.end}, it should print the run's record")
         return self._object(process.stdout, process)
@@ -73,29 +76,39 @@ class Program:
         """Start the program with these arguments and wait for its end. Returns the Process."""
         return self.begin(*arguments, **options).wait(deadline)
 
-    def begin(self, *arguments, ticket=None, stdin=b"", keep_stdin=False):
+    def begin(self, *arguments, ticket=None, stdin=b"", keep_stdin=False, **keeping):
         """Start the program with these arguments. Returns the Process, which runs.
 
-        A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last.
+        A `ticket` (a dict, or bytes for something that is none) is put into a file, whose path comes last. `keeping` is
+        for keeper.keep(): where the process is to die, and what is to be noted of it.
         """
         if self._discarded:
             raise ProgramFault("the check is over, and nothing is started any more")
-        for ended in self.processes:
-            if not ended.running:
-                remove(ended.folder)
-        folder = self._folder / f"start-{next(self._numbers)}"
-        shutil.copytree(self.staged.folder, folder / "program", symlinks=True)
-        for name in ("home", "tmp"):
-            (folder / name).mkdir()
+        self._give_back()
+        place = self.staged.places.take()
         shown = arguments
         if ticket is not None:
-            path = folder / "ticket.json"
+            path = place / "ticket.json"
             path.write_bytes(ticket if isinstance(ticket, bytes) else json.dumps(ticket).encode())
             arguments, shown = (*arguments, str(path)), (*arguments, "ticket.json")
-        process = Process(shown, (*self.staged.command, *arguments), folder, self._environment(folder),
-                          self.outside.changed, stdin, keep_stdin)
+        process = Process(shown, self._body(arguments, place, keeping), place, self.outside.changed, stdin, keep_stdin)
         self.processes.append(process)
         return process
+
+    def _body(self, arguments, place, keeping):
+        folder, environment = place / "program", self._environment(place)
+        if self._forks is None:
+            return Spawned((*self.staged.command, *arguments), folder, environment)
+        what = {"module": self.staged.module} if self.staged.module else {"command": self.staged.command}
+        return Kept(self._forks, {**what, "arguments": arguments, "folder": str(folder), "environment": environment,
+                                  "files": self.staged.files, **keeping})
+
+    def _give_back(self):
+        for process in self.processes:
+            if process.buried and process.folder:
+                (process.folder / "ticket.json").unlink(missing_ok=True)
+                self.staged.places.give_back(process.folder)
+                process.folder = None
 
     def converse(self, conversation, lines, deadline=60.0):
         """`chat` through these lines to the end. Returns the exchanges as turns, {"role", "content"}, oldest first."""
@@ -153,7 +166,8 @@ class Program:
         """
         for process in processes:
             process.kill(bury)
-        left = orphans(self.home)
+        # A keeper has seen all that came of its program; of others we have to look for what got away.
+        left = [] if self._forks else orphans(self.home)
         if left:
             raise ProgramFault(f"{left[0]} outlived the kill of {processes[-1]}")
         self._server.settle(self.outside)
@@ -174,6 +188,7 @@ class Program:
         """End everything that still runs, without a trace. Returns the processes that ran, in words."""
         self._discarded = True
         ran = [f"process {process.pid} ({process})" for process in self.processes if process.discard()]
+        self._give_back()
         remove(self._folder)
         return ran
 

@@ -1,14 +1,20 @@
 """From what `--program` names to a clean copy that can be started: which files, and which command line."""
 
+import ast
+import itertools
 import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+
+from .scratch import remove
 
 KIT = Path(__file__).resolve().parents[2]
 SHIPPED = Path(__file__).resolve().with_name("starter.zip")  # the starter as it was before anybody edited it
@@ -22,11 +28,82 @@ class NoProgram(Exception):
 
 @dataclass(frozen=True)
 class Staged:
-    """A program, copied to `folder`. Every start gets a fresh copy of it and runs `command` there."""
+    """A program, copied to `folder`. Every start gets a Place of its own and runs `command` there.
+
+    `module` is the module that `command` has Python run, None where it is another command line.
+    """
 
     name: str
     folder: Path
     command: tuple
+    module: str | None = None
+
+    @cached_property
+    def places(self):
+        return Places(self.folder)
+
+    @cached_property
+    def files(self):
+        """Its own Python files, relative to the folder, in order."""
+        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py"))
+
+    @cached_property
+    def imports(self):
+        """The modules of the standard library that its Python files import, in order; read, not run."""
+        found = set()
+        for path in self.folder.rglob("*.py"):
+            try:
+                nodes = list(ast.walk(ast.parse(path.read_bytes())))
+            except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            found.update(name.name for node in nodes if isinstance(node, ast.Import) for name in node.names)
+            found.update(node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level)
+        return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names)
+
+
+class Places:
+    """Where starts of a program take place: a clean copy of it, `program`, and empty folders `home` and `tmp` beside it.
+
+    A place in which nothing was written serves again, the others are thrown away. All methods may be called from any thread.
+    """
+
+    def __init__(self, source):
+        self._source, self._folder = source, source.with_name(f"{source.name}-places")
+        self._free, self._numbers, self._made = [], itertools.count(1), {}
+
+    def take(self):
+        """The path of a place that nobody else uses, as good as new."""
+        while self._free:
+            place = self._free.pop()
+            if _contents(place) == self._made[place]:
+                return place
+            remove(place)
+        place = self._folder / f"{next(self._numbers)}"
+        shutil.copytree(self._source, place / "program", symlinks=True)
+        for name in ("home", "tmp"):
+            (place / name).mkdir()
+        self._made[place] = _contents(place)
+        return place
+
+    def give_back(self, place):
+        """Say that every process that used a place is gone."""
+        self._free.append(place)
+
+
+def _contents(place):
+    """All that is in a place with its size, its times and its inode: whatever was written there, and was put back, shows."""
+    found, folders = [], [place]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    found.append((entry.path, status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+                    if stat.S_ISDIR(status.st_mode):
+                        folders.append(entry.path)
+        except OSError:
+            found.append(None)   # what we cannot read is not what we made
+    return sorted(found, key=str)
 
 
 def stage(program, folder, command=None):
@@ -53,7 +130,7 @@ def stage(program, folder, command=None):
     # Compiled once here rather than at each of hundreds of starts. Compiling runs nothing of the program.
     subprocess.run([sys.executable, "-I", "-m", "compileall", "-q", "-e", str(folder), str(folder)], timeout=60,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return Staged(_name(program), folder, (sys.executable, "-m", "starter"))
+    return Staged(_name(program), folder, (sys.executable, "-m", "starter"), "starter")
 
 
 def _stage_command(program, folder, command):

@@ -24,8 +24,8 @@ class Request:
 
     `number` counts all requests of the account from 1. `kind` is one of faults.KINDS, `malformed` for a body that is
     no JSON, or `unknown` for what is not there. `key` is what
-    identifies the effect: the Idempotency-Key of a refund, the message_id of a mail. `group` is the process group
-    of the client, None where the socket does not tell. `tokens` is the size of a prompt. `effect` is what this
+    identifies the effect: the Idempotency-Key of a refund, the message_id of a mail. `client` is the process that
+    sent it and `group` its process group, None where the socket does not tell. `tokens` is the size of a prompt. `effect` is what this
     very request did; a refund that was only replayed has none. `nth` says the how many-th it was of what a customer
     should get once: a refund of one order, a mail of one subject to one address; 0 without an effect. `made` is the answer that the service made when it
     acted, None where it did not; `sent` the one that went out. Times are time.monotonic() seconds.
@@ -40,6 +40,7 @@ class Request:
     key: str | None
     group: int | None
     received: float
+    client: int | None = None
     tokens: int | None = None
     effect: dict | None = None
     nth: int = 0
@@ -136,15 +137,28 @@ class Account:
                 request.verdict = request.verdict or verdict
             self.changed.notify_all()
 
+    def repeat(self, requests):
+        """Let requests that another account saw arrive here too, and be acted on where they were; nobody is answered.
+
+        An account whose seed is the same then says and makes the same.
+        """
+        with self.changed:
+            for request in requests:
+                mine, _ = self.receive(request.method, request.path, request.query, request.body, request.kind == "malformed",
+                                       request.key, request.group, request.client)
+                if request.acted:
+                    self.act(mine)
+                self.end(mine, "unanswered" if request.acted else "dropped")
+
     # ---- what the server calls
 
-    def receive(self, method, path, query, body, malformed, key, group):
+    def receive(self, method, path, query, body, malformed, key, group=None, client=None):
         """Write a whole request into the ledger. Returns it, and the fault that strikes it or None."""
         kind = KIND_OF.get((method, path), "unknown")
         if kind == "mail" and isinstance(body, dict) and isinstance(body.get("message_id"), str):
             key = body["message_id"]
         with self.changed:
-            request = Request(len(self.requests) + 1, kind, method, path, query, body, key, group, time.monotonic())
+            request = Request(len(self.requests) + 1, kind, method, path, query, body, key, group, time.monotonic(), client)
             if malformed and kind != "unknown":
                 request.kind = "malformed"
             elif kind == "model" and isinstance(body, dict):

@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
                 malformed = True
         connection.account = account
         request, fault = account.receive(self.command, url.path, dict(parse_qsl(url.query)), parsed, malformed,
-                                         self.headers.get("Idempotency-Key"), connection.group)
+                                         self.headers.get("Idempotency-Key"), connection.group, connection.client)
         connection.request = request
         try:
             self._answer(account, request, fault, connection)

@@ -43,14 +43,20 @@ class Outside:
     def __exit__(self, *_):
         self.close()
 
-    def open_account(self, name=None):
+    def open_account(self, name=None, like=None):
         """A fresh account. Its key, and all that is made up in it, come from the seed and from `name`.
 
-        Without a name it is the number of the account: then what is made up depends on how many there were before.
+        Without a name it is the number of the account: then what is made up depends on how many there were before. With
+        `like`, another name, only the key comes from `name`: the account says what one of that name says.
         """
         with self._lock:
             seed = f"{self._seed} {len(self._accounts) if name is None else name}"
-            return self._open(f"key-{Random(f'{seed} key').getrandbits(64):016x}", seed)
+            return self._open(f"key-{Random(f'{seed} key').getrandbits(64):016x}", seed if like is None else f"{self._seed} {like}")
+
+    def close_account(self, account):
+        """Forget an account; its key is unknown from now on."""
+        with self._lock:
+            self._accounts.pop(account.key, None)
 
     def _open(self, key, seed):
         account = Account(key, seed, self._watch)
@@ -117,7 +123,7 @@ class _Connection:
         self.request = None   # the one that is being worked on
         self.ended = threading.Event()
         # Ask now: a process that is dead by the time it is asked about has no group any more.
-        self.group = _group_of_peer(sock)
+        self.client, self.group = _peer(sock)
 
     def abandoned(self):
         """Whether the client is gone. A client that only finished sending still waits for its answer."""
@@ -156,14 +162,15 @@ class _Connection:
             pass
 
 
-def _group_of_peer(sock):
+def _peer(sock):
+    """The process at the other end and its group, as far as the socket tells."""
     if sock.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
-        return None
+        return None, None
     pid, _, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
     try:
-        return os.getpgid(pid)
+        return pid, os.getpgid(pid)
     except (OSError, ValueError):
-        return None
+        return pid, None
 
 
 class _Server(socketserver.ThreadingMixIn):

@@ -1,0 +1,67 @@
+"""The ground on which a program is tried: where it was staged, the outside that it meets, and the fork server that starts it."""
+
+import itertools
+import threading
+from contextlib import suppress
+
+from .kept import ForkServer
+from .program import Program
+
+
+class Ground:
+    """Makes programs for sweeps. `staged` is the Staged, `server` the Outside, `folder` a place for homes. Close it at the end."""
+
+    def __init__(self, staged, server, folder, seed=0):
+        self.staged, self.server, self.seed = staged, server, seed
+        self._folder, self._numbers, self._lock, self._forks = folder, itertools.count(1), threading.Lock(), None
+        self._lock_of_once = threading.RLock()
+        self._alive, self._once = set(), {}
+
+    @property
+    def forks(self):
+        """The fork server, started when it is first needed."""
+        with self._lock:
+            if self._forks is None:
+                self._forks = ForkServer(self.staged.imports)
+            return self._forks
+
+    def program(self, name, forked=True, like=None, **options):
+        """A fresh Program: an empty home, and an account in which all that is made up comes from the seed and from `name`.
+
+        With `like`, another name, the account says what the account of that name says.
+        """
+        number = next(self._numbers)
+        account = self.server.open_account(f"{name} {number}", like)
+        program = Program(self.staged, self._folder / f"trial-{number}", self.server, account, seed=self.seed,
+                          forks=self.forks if forked else None, **options)
+        self._alive.add(program)
+        return program
+
+    def once(self, key, make):
+        """`make()`, which is called only the first time that this `key` is asked for."""
+        with self._lock_of_once:
+            if key not in self._once:
+                self._once[key] = make()
+            return self._once[key]
+
+    def discard(self, program):
+        """End a program of this ground, and forget its account. Returns what of it still ran, in words."""
+        self._alive.discard(program)
+        program.outside.drop()
+        ran = program.discard()
+        self.server.close_account(program.outside)
+        return ran
+
+    def close(self):
+        """End all that still runs."""
+        for program in list(self._alive):
+            with suppress(Exception):
+                self.discard(program)
+        if self._forks:
+            self._forks.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

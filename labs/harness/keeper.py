@@ -1,0 +1,235 @@
+"""The keeper: the parent of one start after the other. It watches a program, kills it at a point, and lets nothing outlive it.
+
+A keeper is forked by the fork server (forkserver.py) and forks the program. Every process that descends from the
+program comes to the keeper when its own parent dies, so nothing can slip away (Linux; elsewhere the process group is
+all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, and
+then words: `go`, `kill`, `stop`, `cont`. It says {"pid"}; {"ready"} where the start waits for its release; {"at"} where the program is held at
+a call; and at the end the report. When the harness is gone, everything ends.
+
+A start is a dict, sent with the three descriptors that become the program's standard streams:
+    module, command      what runs: a module of Python, or else a list of words
+    arguments            more words
+    folder, environment  the working directory, and all of the environment
+    files                the program's own Python files, relative to the folder
+    lines, calls         whether line events, and whether system calls are followed; with both the calls are the points
+    strike               the number of the point before which the program dies
+    hold                 the number of the call that waits for `go`
+    locks                whether calls that lock files are points too
+    gated                whether the start waits for `go` before it begins
+    all, writes          whether the report has every point; what was written and synced
+
+The report has
+    code        the exit code, -9 after a SIGKILL
+    killed      whether it was killed on purpose
+    outlived    processes that it left running, in words; they are dead now
+    events      how many points there were
+    last        the last of them, as in `all`
+    all         where asked for, every one: [seconds, file, line], or [seconds, call, on what, file, line]
+    writes      where asked for, what was written and synced: see power.py
+    trouble     why the program could not be started or followed, or null
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+from .becoming import LIBC, Told, become
+from .kills import power, syscall
+from .kills.line import Lines
+from .messages import receive, send
+
+PATIENCE = 1.0   # seconds in which what a program left behind may still end by itself
+
+
+def keep(ours):
+    """Serve one start after the other that comes by the socket `ours`.
+
+    Returns in a program's own process alone: the function that runs the program.
+    """
+    if sys.platform == "linux":
+        PR_SET_CHILD_SUBREAPER = 36
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGCHLD, lambda *_: None)   # the server ignores it, and who ignores it cannot wait
+    woken, wake = os.pipe()
+    for descriptor in (woken, wake):
+        os.set_blocking(descriptor, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    while True:
+        start, streams = receive(ours, 3)
+        if start is None:
+            os._exit(0)
+        if not streams:
+            continue   # a word for a program that had ended before it was heard
+        lines, told = Lines(start["files"]) if start.get("lines") else None, Told()
+        pid = os.fork()
+        if pid == 0:
+            return become(start, streams, lines, told)
+        for stream in streams:
+            os.close(stream)
+        _Keeper(start, pid, ours, woken, lines, told).run()
+
+
+class _Keeper:
+    """In words of keep(): watches the program `pid`, whose line events come to `lines`, and speaks over `ours`."""
+
+    def __init__(self, start, pid, ours, woken, lines, told):
+        self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
+        self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
+        self.writes = power.Recorder(self.home) if start.get("writes") else None
+        self.listener, self.held, self.count, self.calls = None, None, 0, []
+        self.killed, self.code, self.until, self.outlived = False, None, None, []
+        self.poll = select.poll()
+        for descriptor in (ours, woken):
+            self.poll.register(descriptor, select.POLLIN)
+
+    def run(self):
+        self.say(pid=self.pid)
+        if self.watches or self.start.get("gated"):
+            self.open_the_gate()
+        while not self.is_over():
+            left = None if self.until is None else max(0, 1000 * (self.until - time.monotonic()))
+            for descriptor, event in self.poll.poll(left):
+                if descriptor == self.woken:
+                    os.read(self.woken, 4096)
+                elif descriptor == self.ours.fileno():
+                    self.hear()
+                elif event & select.POLLIN:
+                    self.see_a_call()
+                else:
+                    self.poll.unregister(descriptor)   # nobody is left who could make a call
+        if self.listener is not None:
+            os.close(self.listener)
+        self.say(**self.report())
+
+    # ---- with the harness
+
+    def say(self, **message):
+        try:
+            send(self.ours, message)
+        except OSError:
+            pass   # nobody listens any more: hear() ends it all
+
+    def hear(self):
+        message, _ = receive(self.ours)
+        if message is None:   # the harness is gone
+            self.poll.unregister(self.ours)
+        word = "kill" if message is None else message["word"]
+        if word == "kill":
+            self.strike()
+        elif word in ("stop", "cont"):
+            self.signal(signal.SIGSTOP if word == "stop" else signal.SIGCONT)
+        elif word == "go" and self.held:
+            call, self.held = self.held, None
+            syscall.let_go_on(self.listener, call)
+
+    def open_the_gate(self):
+        os.waitpid(self.pid, os.WUNTRACED)
+        if self.watches and not self.told.text:
+            try:
+                self.listener = syscall.listener_of(self.pid, self.told.number)
+                self.poll.register(self.listener, select.POLLIN)
+            except syscall.CannotWatch as error:
+                self.told.text = str(error)
+                self.strike()
+        if self.start.get("gated"):
+            self.say(ready=True)
+            self.hear()
+        self.signal(signal.SIGCONT)
+
+    # ---- with the program
+
+    def signal(self, number):
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass   # all of them are dead
+
+    def strike(self):
+        self.killed = self.killed or self.code is None
+        self.signal(signal.SIGKILL)
+
+    def see_a_call(self):
+        call = syscall.next_call(self.listener)
+        if call is None:
+            return
+        self.count += 1
+        strikes = self.count == self.start.get("strike")
+        if strikes or self.start.get("all"):
+            file, line = self.lines and self.lines.last or (None, None)
+            self.calls.append([time.monotonic(), call.name, syscall.target(call, self.home), file, line])
+        if strikes:
+            self.strike()   # it waits for our answer, and never gets one
+            return
+        if self.writes:
+            self.writes.note(call)
+        if self.count == self.start.get("hold"):
+            self.held = call
+            self.say(at=self.count)
+            return
+        syscall.let_go_on(self.listener, call)
+
+    def is_over(self):
+        """Bury the dead. Whether the program has ended, and all that descends from it, which is ended here when it is late."""
+        if self.code is None:
+            # The leader is not buried before the rest: its number names the group, and nobody else's, for as long as it is not.
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if not ended:
+                return False
+            self.code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            self.until = time.monotonic() + PATIENCE
+            self.killed = self.killed or self.struck_itself
+            if self.killed:
+                self.signal(signal.SIGKILL)
+        late = self.killed or time.monotonic() > self.until
+        alive = []
+        for child in _children() - {self.pid}:
+            if self.killed and _group(child) == self.pid:
+                os.waitpid(child, 0)
+            elif not os.waitpid(child, os.WNOHANG)[0]:
+                alive.append(child)
+        if alive and late:
+            for child in alive:
+                self.outlived.append(_in_words(child))
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        if alive or _children() - {self.pid}:   # whoever has died leaves its own children to us
+            return self.is_over() if late else False
+        os.waitpid(self.pid, 0)
+        return True
+
+    @property
+    def struck_itself(self):
+        strike = self.start.get("strike")
+        return bool(strike) and not self.watches and self.code == -signal.SIGKILL and self.lines.count == strike
+
+    def report(self):
+        by_line = self.lines is not None and not self.watches
+        events, every = (self.lines.count, self.lines.all) if by_line else (self.count, lambda: self.calls)
+        return {"code": self.code, "killed": self.killed, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
+                "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
+                "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
+
+
+def _children():
+    try:
+        return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+    except OSError:
+        return set()   # no Linux: of those that are no children of ours nobody knows
+
+
+def _group(pid):
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _in_words(pid):
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        words = ""
+    return f"process {pid} ({words[:80] or 'it has just ended'})"

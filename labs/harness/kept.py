@@ -1,0 +1,130 @@
+"""Starts by way of the fork server: a process that is forked instead of executed, watched and killed by a keeper of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from .messages import receive, send
+from .processes import ProgramFault
+
+_SERVER = Path(__file__).with_name("forkserver.py")
+
+
+class ForkServer:
+    """The server as its user sees it; `modules` of the standard library are loaded for all. Close it, or use it as a context."""
+
+    def __init__(self, modules=()):
+        self._ours, theirs = socket.socketpair()
+        self._lock, self._idle = threading.Lock(), []
+        # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), *modules], pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"})
+        self.pid = self._process.pid
+        theirs.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def keeper(self):
+        """The socket to a keeper that has nothing to do; give it back when its program has ended."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                send(self._ours, "a keeper", [theirs.fileno()])
+            return ours
+
+    def give_back(self, keeper):
+        with self._lock:
+            self._idle.append(keeper)
+
+    def close(self):
+        """End the server and the keepers that have nothing to do; another one ends with its program."""
+        self._ours.close()
+        for keeper in self._idle:
+            keeper.close()
+        self._process.wait()
+
+
+class Kept:
+    """A start in the hands of a keeper; what Spawned is for one that is our own child.
+
+    `start` is what keeper.keep() takes. `report` is the keeper's, once the program has ended.
+    """
+
+    def __init__(self, server, start):
+        pipes = [os.pipe() for _ in range(3)]
+        inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
+        self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
+        self._server, self._keeper = server, server.keeper()
+        send(self._keeper, start, inner)
+        for descriptor in inner:
+            os.close(descriptor)
+        self.report = None
+        self.pid = self._next()["pid"]
+
+    def _next(self):
+        message, _ = receive(self._keeper)
+        if message is None:
+            raise ProgramFault("the keeper of the program was killed")
+        return message
+
+    def until_ready(self):
+        """Wait until a gated start stands at its gate."""
+        while "ready" not in self._next():
+            pass
+
+    def until_held(self):
+        """Wait until the start stands at the call where it is to be held, or has ended. Returns whether it stands there."""
+        line = self._next()
+        if "code" in line:
+            self.report = line
+        return "at" in line
+
+    def go(self):
+        """Let it go on from its gate, or from the call that it is held at."""
+        self._say("go")
+
+    # ---- what Spawned has too
+
+    @property
+    def buried(self):
+        return self.report is not None
+
+    @property
+    def killed(self):
+        return bool(self.report and self.report["killed"])
+
+    def wait(self):
+        while self.report is None:
+            message = self._next()
+            if "code" in message:
+                self.report = message
+        self._server.give_back(self._keeper)
+        return self.report["code"]
+
+    def signal(self, number):
+        self._say({signal.SIGKILL: "kill", signal.SIGSTOP: "stop", signal.SIGCONT: "cont"}[number])
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+
+    def bury(self, leader=True):
+        pass   # the keeper has
+
+    def left_behind(self, patience=None):
+        return self.report["outlived"]
+
+    def _say(self, word):
+        if self.report is None:
+            send(self._keeper, {"word": word})

@@ -1,0 +1,82 @@
+"""Death at a line: every line event of a program's own files is counted, and before one of them the program dies.
+
+The events are written into memory that the keeper shares with the program, so they outlive any death and no system
+call is made for them. A program can turn its own events off (`sys.settrace(None)`): whoever relies on them has to see
+that they go on to the program's end. Used in the program's own process, so nothing but the standard library.
+"""
+
+import mmap
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+
+MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
+_HEAD, _EVENT = struct.Struct("=Q"), struct.Struct("=dII")   # how many; seconds, file, line
+
+
+class Lines:
+    """The memory for the line events of one process: (seconds of time.monotonic(), file, line), file an index of `files`."""
+
+    def __init__(self, files):
+        self.files = files
+        self._memory = mmap.mmap(-1, _HEAD.size + MOST_EVENTS * _EVENT.size)
+
+    @property
+    def count(self):
+        """How many lines were about to run so far."""
+        return _HEAD.unpack_from(self._memory)[0]
+
+    def event(self, number):
+        """The `number`-th event, from 1, as (seconds, file, line)."""
+        at, file, line = _EVENT.unpack_from(self._memory, _HEAD.size + (number - 1) * _EVENT.size)
+        return at, self.files[file], line
+
+    @property
+    def last_event(self):
+        return self.event(min(self.count, MOST_EVENTS)) if self.count else None
+
+    @property
+    def last(self):
+        """The line that runs now, as (file, line); None before the first."""
+        return self.count and self.last_event[1:] or None
+
+    def all(self):
+        return [self.event(number) for number in range(1, min(self.count, MOST_EVENTS) + 1)]
+
+    def follow(self, folder, strike=None):
+        """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
+
+        The process dies with its group before the `strike`-th.
+        """
+        index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
+        put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
+                                                 time.monotonic)
+        kill, group, count, lock = os.killpg, os.getpgrp(), 0, threading.Lock()
+
+        def about_to_run(file, line):
+            nonlocal count
+            with lock:
+                if count < MOST_EVENTS:
+                    put(memory, first + count * size, clock(), file, line)
+                count += 1
+                head(memory, 0, count)
+                if count == strike:
+                    kill(group, signal.SIGKILL)
+
+        def tracer(file):
+            def trace(frame, event, _):
+                if event == "line":
+                    about_to_run(file, frame.f_lineno)
+                return trace
+            return trace
+
+        tracers = {path: tracer(number) for path, number in index.items()}
+
+        def called(frame, event, _):
+            return tracers.get(frame.f_code.co_filename)
+
+        threading.settrace(called)
+        sys.settrace(called)

@@ -1,0 +1,49 @@
+"""Many experiments of one kind at once, on all cores."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+THREADS = 2 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
+
+
+def side_by_side(experiment, points, done=lambda result: None):
+    """`experiment(point)` for each of `points`; returns the results in the order of the points.
+
+    `done(result)` is called as each ends, in the order of the points. An exception, also that of Ctrl-C, is raised at
+    once, and what was not begun is not begun any more.
+    """
+    pool = ThreadPoolExecutor(THREADS)
+    results = []
+    try:
+        for result in pool.map(experiment, points):
+            results.append(result)
+            done(result)
+        return results
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def on_fresh_programs(programs, points, experiment):
+    """Run `experiment(program, point)` for each of `points`, each on a fresh program from `programs()`.
+
+    Raises the exception of the first point, in the order of `points`, that failed: its attribute `point` names the
+    point and how many failed, `program` is the program it happened to.
+    """
+    points = list(points)
+
+    def run(point):
+        program = programs()
+        try:
+            experiment(program, point)
+        except Exception as error:
+            error.program = program
+            return error
+        program.discard()
+        return None
+
+    results = side_by_side(run, points)
+    failed = [(point, error) for point, error in zip(points, results) if error]
+    if failed:
+        point, error = failed[0]
+        error.point = f"{point} ({len(failed)} of {len(points)} points failed)"
+        raise error

@@ -1,0 +1,149 @@
+"""The sweeps over every point of a run: each line event of its own files, each system call that leaves a trace."""
+
+import time
+from collections import Counter
+
+from ..side_by_side import side_by_side
+from .result import Result, Stories
+from .rules import judged
+from .trial import Trial
+
+MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
+
+LINE, CALL = "line", "syscall"
+_FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
+_NAMES = {LINE: "line", CALL: "system call"}
+
+
+class CouldNot(Exception):
+    """The machine is not able; the message says what it said."""
+
+
+def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, total: None):
+    """Kill a run of `scenario` at each of its points of `kind`, finish it, and judge it by `rules`. Returns a Result.
+
+    `progress(done, total)` is called as points are done.
+    """
+    began = time.monotonic()
+    result = Result(kind, scenario.name)
+    if kind == LINE and not ground.staged.module:
+        result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
+        return result
+    try:
+        events, blind = scout(ground, kind, scenario, ticket)
+    except CouldNot as error:
+        result.could_not = str(error)
+        return result
+    result.blind = blind
+    numbers = _chosen(events)
+    result.left_out = len(events) - len(numbers)
+    stories, names = Stories(ground), _names(kind, events)
+    trace_free = TraceFree()
+
+    def at(number):
+        trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
+        reached = trial.kill(strike=number, **_FOLLOW[kind])
+        if reached:
+            outcome, why = trace_free.judged(trial, rules)
+            *_, file, line = trial.kills[-1].process.report["last"]
+        else:
+            outcome, why = judged(trial, rules)
+            outcome = "not reached" if outcome == "safe" else outcome
+            *_, file, line = events[number - 1]
+        return stories.outcome(names[number - 1], trial.program, outcome, why, kind=_NAMES[kind], scenario=scenario.name, file=_own(file), line=line)
+
+    done = 0
+
+    def count(outcome):
+        nonlocal done
+        done += 1
+        progress(done, len(numbers))
+
+    result.outcomes = side_by_side(at, numbers, count)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+class TraceFree:
+    """Of the kills that left no trace at all the first is finished and judged; the others left the very same: nothing.
+
+    A trace is a word on a standard stream, a file or a folder in the home, or a request. A start that finds none of them
+    is the first start of a run.
+    """
+
+    def __init__(self):
+        self._verdict = None
+
+    def judged(self, trial, rules):
+        """Finish the trial and judge it, or do neither where both would be done again."""
+        free = trial.trace_free
+        if free and self._verdict:
+            return self._verdict
+        trial.finish()
+        verdict = judged(trial, rules)
+        if free:
+            self._verdict = verdict
+        return verdict
+
+
+def scout(ground, kind, scenario, ticket):
+    """All points of an undisturbed run: a list of what keeper.py says of each, and in a sentence what keeps some from being seen.
+
+    Raises CouldNot.
+    """
+    trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
+    program = trial.program
+    try:
+        process = trial.begin(all=True, **_FOLLOW[kind]).wait()
+        if process.report["trouble"]:
+            raise CouldNot(process.report["trouble"])
+        return process.report["all"], _blind(kind, process, program)
+    finally:
+        ground.discard(program)
+
+
+def _blind(kind, process, program):
+    """Whether line events ended before the last request of the very process that they are of."""
+    events = process.report["all"]
+    if not events:
+        return "nothing of the program could be followed: it ended before any of its own code ran" if kind == LINE else \
+            "the program made no system call that leaves a trace"
+    own = [request for request in program.outside.requests if request.client == process.pid]
+    if kind == LINE and own and events[-1][0] < own[-1].received:
+        file, line = events[-1][1:]
+        return f"the program turned off its own line events at {_own(file)}:{line}, before its last request: what is not seen does not pass"
+    return None
+
+
+def _chosen(events):
+    """The numbers of the points to be tried: all of them, unless there are very many."""
+    if len(events) <= MOST:
+        return range(1, len(events) + 1)
+    seen, chosen = Counter(), []
+    for number, (*_, file, line) in enumerate(events, 1):
+        seen[file, line] += 1
+        if seen[file, line] <= 3 or number % (len(events) // MOST + 1) == 0:
+            chosen.append(number)
+    return chosen
+
+
+def _names(kind, events):
+    """Each point in words."""
+    if kind == LINE:
+        times, names = Counter(), []
+        for _, file, line in events:
+            times[file, line] += 1
+            count = times[file, line]
+            names.append(f"{_own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))
+        return [f"before {name}" for name in names]
+    return [f"before system call {number}, {name}{f' {on}' if on else ''}" + (f", in {_own(file)}:{line}" if file else "")
+            for number, (_, name, on, file, line) in enumerate(events, 1)]
+
+
+def _ordinal(number):
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _own(file):
+    """A file of the program as a learner knows it: without the folder that it was staged in."""
+    return file and file.removeprefix("starter/")

@@ -1,0 +1,125 @@
+"""What the contract's rules say of a trial."""
+
+from ..judge import STEPS, consistent, effect_of, handled_once, results_of, times
+from ..killmap import MARKS
+from ..processes import ProgramFault
+from .trial import POSTS, RUN
+
+
+class Bad(AssertionError):
+    """A rule was broken. `outcome` says how, in a word of killmap.MARKS; the message says what happened."""
+
+    def __init__(self, outcome, why):
+        super().__init__(why)
+        self.outcome = outcome
+
+
+def a_printed_run_is_known(trial):
+    """Rule 1: a run id that was printed is a run that `status` knows, and its record says nothing impossible."""
+    for seen in trial.kills:
+        if seen.printed:
+            if seen.unreadable:
+                unknown = seen.asked.code == 2
+                raise Bad("lost" if unknown else "broken", "the run id had been printed, and "
+                          + ("`status` knows no such run" if unknown else seen.unreadable))
+            _or_broken(consistent, seen.record, RUN)
+
+
+def effects_are_recorded_before_they_are_sent(trial):
+    """Rule 2: the record says that an effect is `started` before the outside sees the request."""
+    for seen in trial.kills:
+        for step in ("refund", "reply"):
+            for request in seen.sent:
+                if request.kind != POSTS[step]:
+                    continue
+                if seen.record is None:
+                    raise Bad("lost" if seen.asked.code == 2 else "broken",
+                              f"the outside saw the {request.kind} request, and `status` {seen.asked.end}")
+                key, state = _or_broken(effect_of, seen.record, step)
+                if state is None:
+                    raise Bad("lost", f"the outside saw the {request.kind} request, and the record does not say that it was started")
+                if key != request.key:
+                    raise Bad("lost", f"the {request.kind} request went out under another key than the recorded one")
+
+
+def the_run_is_finished_and_nothing_happens_twice(trial):
+    """Rules 3 to 5: started again it comes to its end, and every effect happened once, as recorded."""
+    outside = trial.program.outside
+    for count, what in ((len(outside.refunds), "was refunded"), (len(outside.mails), "got the mail")):
+        if count > 1:
+            raise Bad("repeated", f"the customer {what} {times(count)}")
+    if trial.scenario.ends == "failed":
+        _is_failed(trial)
+        return
+    if trial.last.code != 0:
+        said = f": “{trial.last.last_words[:160]}”" if trial.last.last_words else ""
+        raise Bad("broken" if trial.last.code == 6 else "lost",
+                  f"started again, `{trial.last.arguments[0]}` {trial.last.end}{said}; it should finish the run")
+    try:
+        handled_once(trial.program, RUN, trial.ticket, _model_calls(trial))
+    except ProgramFault as fault:
+        raise Bad("broken", str(fault)) from None
+    except AssertionError as error:
+        raise Bad("repeated" if "the model was asked" in str(error) else "lost", str(error)) from None
+
+
+def attempts_are_bounded(trial):
+    """Rule 7: at most five requests of a step, and one more for each kill."""
+    for step in STEPS:
+        sent = len(trial.program.outside.of(POSTS[step]))
+        if sent > 5 + len(trial.kills):
+            raise Bad("repeated", f"{step}: {sent} requests were sent, with {times(len(trial.kills))} killed at most {5 + len(trial.kills)} may be")
+
+
+def nothing_goes_on(trial):
+    """Rule 8: no process outlives the kill."""
+    for process in trial.program.processes:
+        for words in process.outlived:
+            raise Bad("repeated", f"{words.partition(' (')[2].removesuffix(')') or 'a process'} went on after the kill")
+
+
+#: The rules by the lab that teaches them: each lab's program has to keep those of the labs before it too.
+OF_LAB = {"01": (a_printed_run_is_known,)}
+OF_LAB["02"] = (*OF_LAB["01"], effects_are_recorded_before_they_are_sent)
+OF_LAB["03"] = (*OF_LAB["02"], the_run_is_finished_and_nothing_happens_twice)
+OF_LAB["05"] = (*OF_LAB["03"], attempts_are_bounded)
+
+
+def judged(trial, rules):
+    """How a trial ended, as an outcome of killmap.MARKS and a sentence, empty where it is safe: of several faults the worst."""
+    found = [("safe", "")]
+    for rule in (nothing_goes_on, *rules):
+        try:
+            rule(trial)
+        except Bad as bad:
+            found.append((bad.outcome, str(bad)))
+    return min(found, key=lambda verdict: list(MARKS).index(verdict[0]))
+
+
+def _model_calls(trial):
+    """How many calls to the model are right: those up to the last kill, and where triage was not finished yet, more."""
+    if not trial.kills:
+        return 1 + sum(fault.kind == "model" for fault in trial.scenario.faults)
+    for seen in trial.kills:
+        if seen.record is not None and results_of(seen.record).get("triage"):
+            return sum(request.kind == "model" for request in seen.sent)
+    sent = sum(request.kind == "model" for request in trial.kills[-1].sent)
+    return sent + 1 + sum(fault.kind == "model" for fault in trial.scenario.faults)
+
+
+def _is_failed(trial):
+    if trial.last.code != 3:
+        raise Bad("broken" if trial.last.code == 6 else "lost", f"started again, `{trial.last.arguments[0]}` {trial.last.end}; "
+                  "payments stay down, and it should end with exit code 3")
+    record = _or_broken(trial.program.status, RUN)
+    if record.get("state") != "failed" or record.get("step") != "refund":
+        raise Bad("lost", f"payments stay down: the run should be `failed` at refund, it is {record.get('state')!r} at {record.get('step')!r}")
+    if trial.program.outside.mails:
+        raise Bad("lost", "the refund failed, and the mail was sent")
+
+
+def _or_broken(judge, *arguments):
+    try:
+        return judge(*arguments)
+    except AssertionError as error:
+        raise Bad("broken", str(error)) from None

@@ -1,0 +1,134 @@
+"""One trial: a run that is killed, once or more, and finished; and all that was seen of it."""
+
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..kills.boundary import killed_at
+from ..outside import Fault, Request
+from ..processes import Process, ProgramFault
+
+RUN = "run-7"
+POSTS = {"triage": "model", "refund": "refund", "reply": "mail"}   # the requests of each step
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Which process of a run is swept: its `start`, or the `resume` after a kill at the boundary `after`.
+
+    `faults` are what goes wrong outside meanwhile. `ends` is the state that the run has to come to.
+    """
+
+    name: str
+    after: tuple | None = None
+    faults: tuple = ()
+    ends: str = "done"
+
+
+START = Scenario("start")
+RESUME = Scenario("resume", after=("refund", "after"))
+#: Each step fails once, in another way: refused for now, made and said to have failed, made and never answered.
+FAILING = Scenario("start, things failing", faults=(Fault("model", "answer"), Fault("refund", "fail_after"), Fault("mail", "close")))
+DOWN = Scenario("start, payments down", faults=(Fault("refund", "answer", times=None),), ends="failed")
+
+
+@dataclass
+class Seen:
+    """What there was right after a kill."""
+
+    process: Process
+    printed: bool                 # whether the run id was out, as a whole line
+    sent: list[Request]           # all that the outside had received by then
+    asked: Process | None = None  # the `status` that was asked, None where nothing had been said or done yet
+    record: dict | None = None    # what it printed
+    unreadable: str = ""          # what was wrong with that, in words
+
+
+@dataclass(frozen=True)
+class Before:
+    """A run that was killed once, to be gone on with in many trials: a copy of its home, and what was seen."""
+
+    home: Path
+    seen: object
+
+    def put_into(self, trial):
+        program = trial.program
+        shutil.copytree(self.home, program.home, symlinks=True, dirs_exist_ok=True)
+        program.outside.repeat(self.seen.sent)
+        program.processes += [self.seen.process, self.seen.asked]
+        trial.kills.append(replace(self.seen, sent=list(program.outside.requests)))
+        trial.begun = True
+
+
+def _first(scenario):
+    return f"{scenario.name}, killed before"
+
+
+def _killed_before(ground, scenario, ticket):
+    program = ground.program(_first(scenario), like=_first(scenario))
+    trial = Trial(program, scenario, ticket)
+    process, _ = killed_at(program, *scenario.after, lambda: program.start(ticket, RUN))
+    trial.see(process)
+    return Before(program.home, trial.kills[0])
+
+
+@dataclass
+class Trial:
+    """A run of `program`. `kills` has what was Seen after each kill; `last` is the Process that had to finish it."""
+
+    program: object
+    scenario: Scenario
+    ticket: dict
+    kills: list[Seen] = field(default_factory=list)
+    last: Process | None = None
+    begun: bool = False
+
+    @classmethod
+    def prepared(cls, ground, name, scenario, ticket):
+        """A fresh trial whose run stands where the process that is swept begins."""
+        if not scenario.after:
+            trial = cls(ground.program(name), scenario, ticket)
+        else:
+            trial = cls(ground.program(name, like=_first(scenario)), scenario, ticket)
+            ground.once((scenario, ticket["ticket_id"]), lambda: _killed_before(ground, scenario, ticket)).put_into(trial)
+        trial.program.outside.plan(*scenario.faults)
+        return trial
+
+    def begin(self, **keeping):
+        """Start the process that goes on with the run, with what its keeper has to do. Returns the Process."""
+        resume = self.begun and (not self.kills or self.kills[-1].printed)
+        self.begun = True
+        return self.program.resume(RUN, **keeping) if resume else self.program.start(self.ticket, RUN, **keeping)
+
+    def kill(self, **keeping):
+        """Go on with the run until it is killed as its keeper is told. Returns whether it was; if not, it has ended by itself."""
+        process = self.begin(**keeping)
+        process.wait()
+        if not process.killed:
+            self.last = process
+            return False
+        self.program.kill(process)
+        self.see(process)
+        return True
+
+    @property
+    def trace_free(self):
+        """Whether the kills left nothing at all: no word, no file, no request."""
+        return not self.program.outside.requests and not any(self.program.home.iterdir()) and \
+            not any(seen.process.stdout or seen.process.stderr for seen in self.kills)
+
+    def finish(self):
+        """Let the run come to its end, undisturbed."""
+        self.last = self.begin().wait()
+
+    def see(self, process):
+        printed = process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n") or \
+            any(seen.printed for seen in self.kills)
+        seen = Seen(process, printed, list(self.program.outside.requests))
+        self.kills.append(seen)
+        if printed or seen.sent:
+            seen.asked = self.program.ask("status", RUN)
+            try:
+                seen.record = self.program.status_of(seen.asked)
+            except ProgramFault as fault:
+                seen.unreadable = str(fault)
