@@ -66,11 +66,11 @@ class Kept:
         pipes = [os.pipe() for _ in range(3)]
         inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
         self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
-        self._server, self._keeper = server, server.keeper()
+        self._server, self._keeper, self.report = server, server.keeper(), None
+        self._stands = {"ready": threading.Event(), "at": threading.Event()}
         send(self._keeper, start, inner)
         for descriptor in inner:
             os.close(descriptor)
-        self.report = None
         self.pid = self._next()["pid"]
 
     def _next(self):
@@ -81,15 +81,12 @@ class Kept:
 
     def until_ready(self):
         """Wait until a gated start stands at its gate."""
-        while "ready" not in self._next():
-            pass
+        self._stands["ready"].wait()
 
     def until_held(self):
         """Wait until the start stands at the call where it is to be held, or has ended. Returns whether it stands there."""
-        line = self._next()
-        if "code" in line:
-            self.report = line
-        return "at" in line
+        self._stands["at"].wait()
+        return self.report is None
 
     def go(self):
         """Let it go on from its gate, or from the call that it is held at."""
@@ -106,10 +103,17 @@ class Kept:
         return bool(self.report and self.report["killed"])
 
     def wait(self):
-        while self.report is None:
-            message = self._next()
-            if "code" in message:
-                self.report = message
+        try:
+            while self.report is None:
+                message = self._next()
+                if "code" in message:
+                    self.report = message
+                for what in self._stands:
+                    if what in message:
+                        self._stands[what].set()
+        finally:
+            for stands in self._stands.values():
+                stands.set()   # nobody waits for it any more
         self._server.give_back(self._keeper)
         return self.report["code"]
 
@@ -126,5 +130,5 @@ class Kept:
         return self.report["outlived"]
 
     def _say(self, word):
-        if self.report is None:
-            send(self._keeper, {"word": word})
+        # A word that comes when the program has ended is not for the next one: the keeper hears it before that one begins.
+        send(self._keeper, {"word": word})

@@ -181,6 +181,18 @@ class Process:
         """SIGCONT the whole process group."""
         self._body.signal(signal.SIGCONT)
 
+    def until_ready(self):
+        """Wait until a start that is `gated` stands at its gate."""
+        self._body.until_ready()
+
+    def until_held(self):
+        """Wait until it stands at the call where its keeper is to `hold` it. Returns whether it does; if not, it has ended."""
+        return self._body.until_held()
+
+    def go(self):
+        """Let it go on from its gate, or from where its keeper holds it."""
+        self._body.go()
+
     def left_behind(self, patience=1.0):
         """What it left running when it ended by itself, in words; what ends within `patience` seconds is nothing."""
         return [] if self.running else self._body.left_behind(patience)

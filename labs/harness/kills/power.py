@@ -138,3 +138,129 @@ def _position(call, number):
     with open(f"/proc/{call.thread}/fdinfo/{number}") as file:
         fields = dict(line.split(":", 1) for line in file)
     return int(fields["pos"]), int(fields["flags"], 8)
+
+
+# ---- what a power cut may leave
+
+
+class Disk:
+    """The files below a home: what is safe on the disk, and what was done since, in order, and may or may not get there.
+
+    An operation is a tuple: what it is and its operands. Names and contents are apart, as on a disk: a file is a number, its
+    content is under that number, and its name is an entry in a folder.
+    """
+
+    def __init__(self):
+        self.names, self.contents = {}, {}   # path → a number, "folder" or a link's text in a tuple; number → bytes
+        self.pending = []
+        self._now, self._numbers = {}, 0     # the names as the program sees them
+
+    def do(self, what, *operands):
+        """Take in one of the Recorder's entries, without its time."""
+        if what == "create":
+            path, = operands
+            if path not in self._now:
+                self._numbers += 1
+                self._name("enter", path, self._numbers)
+        elif what in ("mkdir", "symlink"):
+            self._name("enter", operands[0], "folder" if what == "mkdir" else operands[1:])
+        elif what in ("unlink", "rmdir"):
+            self._name("leave", operands[0])
+        elif what == "rename":
+            self._name("move", *operands, self._now.get(operands[0]))
+        elif what == "link":
+            self._name("enter", operands[1], self._now.get(operands[0]))
+        elif what in ("write", "empty", "cut", "extend"):
+            number = self._now.get(operands[0])
+            if isinstance(number, int):
+                self.pending.append(("empty", number) if what == "empty" else (what, number, *operands[1:]))
+        elif what == "sync":
+            self._sync(operands[0])
+        elif what == "syncall":
+            self._settle(lambda operation: True)
+
+    def _name(self, *operation):
+        _apply([operation], self._now, {})
+        self.pending.append(operation)
+
+    def _sync(self, path):
+        number = "folder" if path == "." else self._now.get(path)
+        if number == "folder":
+            self._settle(lambda done: done[0] in _NAMES and any(_parent(name) == path for name in done[1:3] if isinstance(name, str)))
+        else:
+            self._settle(lambda done: done[0] not in _NAMES and done[1] == number)
+
+    def _settle(self, safe):
+        _apply([done for done in self.pending if safe(done)], self.names, self.contents)
+        self.pending = [done for done in self.pending if not safe(done)]
+
+    def states(self):
+        """The states that a power cut may leave now, each as ({path: content, None for a folder}, in words how it comes about)."""
+        pending = self.pending
+        yield self._with(pending), "everything got there"
+        if not pending:
+            return
+        yield self._with([]), "only what was synced got there"
+        names = [done for done in pending if done[0] in _NAMES]
+        yield self._with(names), "names got there, contents did not"
+        yield self._with([done for done in pending if done not in names]), "contents got there, names did not"
+        for count in range(1, len(pending)):
+            yield self._with(pending[:count]), f"only the first {count} of {len(pending)} unsynced changes got there"
+        for number, done in enumerate(pending):
+            yield self._with(pending[:number] + pending[number + 1:]), f"all got there but this: {_in_words(done, self._now)}"
+            if done[0] == "write" and len(done[3]) > 1:
+                torn = (*done[:3], done[3][:len(done[3]) // 2])
+                yield self._with([*pending[:number], torn, *pending[number + 1:]]), f"half got there of this: {_in_words(done, self._now)}"
+
+    def _with(self, operations):
+        names, contents = dict(self.names), dict(self.contents)
+        _apply(operations, names, contents)
+        found = {}
+        for path in sorted(names):   # what is in a folder that is not there is not there
+            if _parent(path) == "." or found.get(_parent(path), b"") is None:
+                number = names[path]
+                found[path] = None if number == "folder" else number if isinstance(number, tuple) else contents.get(number, b"")
+        return found
+
+
+_NAMES = ("enter", "leave", "move")
+
+
+def _apply(operations, names, contents):
+    for what, *operands in operations:
+        if what == "enter":
+            names[operands[0]] = operands[1]
+        elif what == "leave":
+            names.pop(operands[0], None)
+        elif what == "move":
+            # The entry says which file it is, so it needs no other entry to be there.
+            old, new, number = operands
+            names.pop(old, None)
+            if number is not None:
+                names[new] = number
+            for path in [path for path in names if path.startswith(f"{old}/")]:
+                names[new + path[len(old):]] = names.pop(path)
+        else:
+            number, content = operands[0], contents.get(operands[0], b"")
+            if what == "empty":
+                content = b""
+            elif what == "cut":
+                content = content[:operands[1]].ljust(operands[1], b"\0")
+            elif what == "extend":
+                content = content.ljust(operands[1], b"\0")
+            else:
+                at, data = len(content) if operands[1] is None else operands[1], operands[2]
+                content = content[:at].ljust(at, b"\0") + data + content[at + len(data):]
+            contents[number] = content
+
+
+def _parent(path):
+    return os.path.dirname(path) or "."
+
+
+def _in_words(done, names):
+    what, *operands = done
+    if what in _NAMES:
+        return {"enter": "the name {}", "leave": "the removal of {}", "move": "the renaming of {} to {}"}[what].format(*operands)
+    path = next((path for path, number in names.items() if number == operands[0]), "a file that has no name any more")
+    return {"empty": f"the emptying of {path}", "write": f"{len(operands[-1])} bytes of {path}"}.get(what, f"the new length of {path}")

@@ -11,7 +11,7 @@ from .trial import Trial
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
 
 LINE, CALL = "line", "syscall"
-_FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
+FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
 _NAMES = {LINE: "line", CALL: "system call"}
 
 
@@ -42,7 +42,7 @@ def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, to
 
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
-        reached = trial.kill(strike=number, **_FOLLOW[kind])
+        reached = trial.kill(strike=number, **FOLLOW[kind])
         if reached:
             outcome, why = trace_free.judged(trial, rules)
             *_, file, line = trial.kills[-1].process.report["last"]
@@ -50,7 +50,7 @@ def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, to
             outcome, why = judged(trial, rules)
             outcome = "not reached" if outcome == "safe" else outcome
             *_, file, line = events[number - 1]
-        return stories.outcome(names[number - 1], trial.program, outcome, why, kind=_NAMES[kind], scenario=scenario.name, file=_own(file), line=line)
+        return stories.outcome(names[number - 1], trial.program, outcome, why, kind=_NAMES[kind], scenario=scenario.name, file=own(file), line=line)
 
     done = 0
 
@@ -86,7 +86,7 @@ class TraceFree:
         return verdict
 
 
-def scout(ground, kind, scenario, ticket):
+def scout(ground, kind, scenario, ticket, **keeping):
     """All points of an undisturbed run: a list of what keeper.py says of each, and in a sentence what keeps some from being seen.
 
     Raises CouldNot.
@@ -94,7 +94,7 @@ def scout(ground, kind, scenario, ticket):
     trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
     program = trial.program
     try:
-        process = trial.begin(all=True, **_FOLLOW[kind]).wait()
+        process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
         if process.report["trouble"]:
             raise CouldNot(process.report["trouble"])
         return process.report["all"], _blind(kind, process, program)
@@ -111,7 +111,7 @@ def _blind(kind, process, program):
     own = [request for request in program.outside.requests if request.client == process.pid]
     if kind == LINE and own and events[-1][0] < own[-1].received:
         file, line = events[-1][1:]
-        return f"the program turned off its own line events at {_own(file)}:{line}, before its last request: what is not seen does not pass"
+        return f"the program turned off its own line events at {own(file)}:{line}, before its last request: what is not seen does not pass"
     return None
 
 
@@ -134,9 +134,9 @@ def _names(kind, events):
         for _, file, line in events:
             times[file, line] += 1
             count = times[file, line]
-            names.append(f"{_own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))
+            names.append(f"{own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))
         return [f"before {name}" for name in names]
-    return [f"before system call {number}, {name}{f' {on}' if on else ''}" + (f", in {_own(file)}:{line}" if file else "")
+    return [f"before system call {number}, {name}{f' {on}' if on else ''}" + (f", in {own(file)}:{line}" if file else "")
             for number, (_, name, on, file, line) in enumerate(events, 1)]
 
 
@@ -144,6 +144,6 @@ def _ordinal(number):
     return f"{number}{'th' if number % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _own(file):
+def own(file):
     """A file of the program as a learner knows it: without the folder that it was staged in."""
     return file and file.removeprefix("starter/")

@@ -111,6 +111,13 @@ class Trial:
         self.see(process)
         return True
 
+    def strike(self, hold):
+        """Kill the Process that `hold()` returns, which is held somewhere."""
+        process = hold()
+        self.program.kill(process)
+        self.program.outside.plan()
+        self.see(process)
+
     @property
     def trace_free(self):
         """Whether the kills left nothing at all: no word, no file, no request."""
@@ -126,7 +133,11 @@ class Trial:
             any(seen.printed for seen in self.kills)
         seen = Seen(process, printed, list(self.program.outside.requests))
         self.kills.append(seen)
-        if printed or seen.sent:
+        self.look(seen)
+
+    def look(self, seen):
+        """Ask `status` what the record says after a kill, where somebody may know of the run."""
+        if seen.printed or seen.sent:
             seen.asked = self.program.ask("status", RUN)
             try:
                 seen.record = self.program.status_of(seen.asked)

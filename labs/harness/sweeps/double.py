@@ -1,0 +1,100 @@
+"""Two kills in one run: at a point of its start, then at a point of its resume, before the next resume has to finish it."""
+
+import time
+from random import Random
+
+from ..kills.boundary import BOUNDARIES, held_at
+from ..processes import ProgramFault
+from ..side_by_side import side_by_side
+from .points import CALL, FOLLOW, LINE, CouldNot, own, scout
+from .result import Result, Stories
+from .rules import judged
+from .trial import RESUME, START, Trial
+
+PAIRS = 200
+TRIES = 4 * PAIRS   # a resume may have ended before its point: then that was one kill, and another pair is drawn
+
+
+def sweep_double(ground, rules, ticket, progress=lambda done, total: None):
+    """PAIRS pairs of points of the line and the call sweep, drawn with the ground's seed, and all pairs of boundaries. Returns a Result."""
+    began, result, stories = time.monotonic(), Result("double"), Stories(ground)
+    kinds = _kinds(ground, ticket, result)
+    boundaries = [(first, nth, when) for first in BOUNDARIES for nth in range(1, 5) for when in ("before", "after")]
+    random, tries, done = Random(f"{ground.seed} double"), TRIES if kinds else 0, 0
+
+    def count(outcome):
+        nonlocal done
+        done += outcome is not None
+        progress(min(done, PAIRS + len(boundaries)), PAIRS + len(boundaries))
+
+    def run(experiment, pairs):
+        found = side_by_side(lambda pair: experiment(ground, rules, ticket, stories, *pair), pairs, count)
+        result.outcomes += [outcome for outcome in found if outcome]
+
+    while tries > 0 and len(result.outcomes) < PAIRS:
+        wanted = min(tries, PAIRS - len(result.outcomes))
+        tries -= wanted
+        run(_killed_twice, [(_drawn(random, kinds, 0), _drawn(random, kinds, 1)) for _ in range(wanted)])
+    run(_killed_at_boundaries, boundaries)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def _kinds(ground, ticket, result):
+    """For each kind of point that there is here, how many a start and a resume have."""
+    counts = {}
+    for kind in (LINE, CALL):
+        if kind == LINE and not ground.staged.module:
+            continue
+        try:
+            counts[kind] = [len(scout(ground, kind, scenario, ticket)[0]) for scenario in (START, RESUME)]
+        except CouldNot as error:
+            result.could_not = str(error)
+    counts = {kind: both for kind, both in counts.items() if all(both)}
+    if counts:
+        result.could_not = None
+    return counts
+
+
+def _drawn(random, kinds, which):
+    kind = random.choice(sorted(kinds))
+    return kind, random.randint(1, kinds[kind][which])
+
+
+def _killed_twice(ground, rules, ticket, stories, first, second):
+    trial = Trial.prepared(ground, "double", START, ticket)
+    twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
+    if twice:
+        trial.finish()
+    outcome, why = judged(trial, rules)
+    if not twice and outcome == "safe":
+        ground.discard(trial.program)
+        return None
+    point = ", then ".join(_where(seen.process) for seen in trial.kills) or "no point"
+    return stories.outcome(point, trial.program, outcome, why)
+
+
+def _where(process):
+    *_, file, line = last = process.report["last"]
+    call = f"{last[1]}{f' {last[2]}' if last[2] else ''}" if len(last) == 5 else ""
+    return f"before {call}{' in ' if call and file else ''}{f'{own(file)}:{line}' if file else ''}"
+
+
+def _killed_at_boundaries(ground, rules, ticket, stories, first, nth, when):
+    trial = Trial.prepared(ground, "double boundaries", START, ticket)
+    program, (kind, first_when) = trial.program, first
+    try:
+        trial.strike(lambda: held_at(program, kind, first_when, trial.begin)[0])
+        trial.strike(lambda: held_at(program, "any", when, trial.begin, nth)[0])
+    except ProgramFault:
+        # It ended, having sent fewer requests: a run that was killed once, or not at all.
+        program.outside.plan()
+        trial.last = program.processes[-1].wait()
+        outcome, why = judged(trial, rules)
+        if outcome == "safe":
+            ground.discard(program)
+            return None
+    else:
+        trial.finish()
+        outcome, why = judged(trial, rules)
+    return stories.outcome(f"{kind}, {first_when} it acted, then request {nth} of the resume, {when} it acted", program, outcome, why)

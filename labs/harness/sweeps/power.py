@@ -1,0 +1,125 @@
+"""Power cuts: the states of the home that one may leave at any moment of a run, and what the program makes of each."""
+
+import base64
+import os
+import time
+from pathlib import Path
+
+from ..kills.power import Disk
+from ..side_by_side import side_by_side
+from .points import CouldNot
+from .result import Result, Stories
+from .rules import judged
+from .trial import RUN, START, Seen, Trial
+
+_NAME = "power"
+
+
+def sweep_power(ground, rules, ticket, progress=lambda done, total: None):
+    """Record a run, build the states that a power cut may leave before each of its syncs and of its words to others, go on from each.
+
+    Returns a Result. What had been acknowledged must hold: a printed run id, what the outside had been asked.
+    """
+    began, result, stories = time.monotonic(), Result("power"), Stories(ground)
+    try:
+        program, process, log = _recorded(ground, ticket)
+    except CouldNot as error:
+        result.could_not = str(error)
+        return result
+    cuts = list(_cuts(log, program))
+    ground.discard(program)
+    done = 0
+
+    def count(_):
+        nonlocal done
+        done += 1
+        progress(done, len(cuts))
+
+    result.outcomes = side_by_side(lambda cut: _gone_on(ground, rules, ticket, stories, process, *cut), cuts, count)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def _recorded(ground, ticket):
+    program = ground.program(_NAME, like=_NAME)
+    process = program.start(ticket, RUN, calls=True, writes=True).wait()
+    report = process.report
+    trouble = report["trouble"] or next((f"the program makes a call that cannot be followed: {entry[2]}"
+                                         for entry in report["writes"] if entry[1] == "unknown"), None)
+    log = [[at, what, *operands[:-1], base64.b64decode(operands[-1])] if what == "write" else [at, what, *operands]
+           for at, what, *operands in report["writes"]]
+    if not trouble:
+        disk = Disk()
+        for _, *entry in log:
+            disk.do(*entry)
+        if _without_shared_memory(next(disk.states())[0]) != _without_shared_memory(_files(program.home)):
+            trouble = "what the program wrote is not what its calls say; perhaps it writes into memory that it shares with a file"
+    if trouble:
+        ground.discard(program)
+        raise CouldNot(trouble)
+    return program, process, log
+
+
+def _files(home):
+    found = {}
+    for folder, folders, names in os.walk(home):
+        for name in folders:
+            found[os.path.relpath(os.path.join(folder, name), home)] = None
+        for name in names:
+            path = Path(folder, name)
+            found[os.path.relpath(path, home)] = (os.readlink(path),) if path.is_symlink() else path.read_bytes()
+    return found
+
+
+def _without_shared_memory(files):
+    """Without what SQLite keeps beside a write-ahead log to be read by others; it makes it anew."""
+    return {path: content for path, content in files.items() if not path.endswith("-shm")}
+
+
+def _cuts(log, program):
+    """Each different state once: (point in words, files, whether the id was out, the requests that had been sent)."""
+    disk, printed, seen, requests = Disk(), False, set(), program.outside.requests
+    sends = [(at, number) for number, (at, what, *_) in enumerate(log) if what == "send"]
+    # A request was sent by the last call before it arrived.
+    sent_by = [max((number for at, number in sends if at <= request.received), default=-1) for request in requests]
+    for number, (_, *entry) in enumerate([*log, [0.0, "the end"]]):
+        if entry[0] in ("sync", "syncall", "say", "send", "the end"):
+            sent = [request for request, by in zip(requests, sent_by) if by < number]
+            for files, how in disk.states():
+                state = frozenset(files.items()), printed, len(sent)
+                if state not in seen:
+                    seen.add(state)
+                    yield f"a power cut before {_named(entry)}; {how}", files, printed, sent
+        disk.do(*entry)
+        printed = printed or entry[0] == "say"
+
+
+def _named(entry):
+    return {"sync": "the sync of {}", "say": "a word on stdout", "send": "a request", "syncall": "the sync of all"}.get(
+        entry[0], "anything more happened").format(*("LAB_HOME" if name == "." else name for name in entry[1:2]))
+
+
+def _gone_on(ground, rules, ticket, stories, process, point, files, printed, sent):
+    program = ground.program(_NAME, like=_NAME)
+    _write(program.home, files)
+    program.outside.repeat(sent)
+    program.processes.append(process)
+    trial = Trial(program, START, ticket, begun=True)
+    trial.kills.append(Seen(process, printed, list(program.outside.requests)))
+    trial.look(trial.kills[0])
+    trial.finish()
+    outcome, why = judged(trial, rules)
+    if trial.last.code == 6 and not printed and not sent:
+        outcome, why = "safe", ""   # nobody had been told anything: that the record cannot be read loses nothing
+    return stories.outcome(point, program, outcome, why)
+
+
+def _write(home, files):
+    for path, content in files.items():
+        target = home / path
+        if content is None:
+            target.mkdir()
+        elif isinstance(content, tuple):
+            target.symlink_to(content[0])
+        else:
+            target.write_bytes(content)
