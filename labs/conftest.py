@@ -9,12 +9,16 @@ import time
 
 import pytest
 
-from labs.harness import manifest, processes, story
+from labs.command.mapped import as_text, bad_lines
+from labs.harness import killmap, manifest, processes, story
 from labs.harness.evidence import Evidence
+from labs.harness.ground import Ground
 from labs.harness.outside import Outside
 from labs.harness.program import Program
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
+from labs.harness.sweeps import sweep
+from labs.harness.sweeps.rules import OF_LAB
 from labs.harness.side_by_side import on_fresh_programs
 from labs.harness.tickets import make_ticket
 
@@ -26,6 +30,7 @@ def pytest_addoption(parser):
     group.addoption("--command", metavar="LINE", help="the command line that starts the program in a copy of DIR, "
                     "where it is not `python -m starter`")
     group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
+    group.addoption("--lab-sample", metavar="N", type=int, default=1, help="sweeps kill at every N-th of their points (default: at every one)")
     group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
 
 
@@ -39,7 +44,16 @@ class Session:
                       "selection": bool(config.option.keyword) or any("::" in argument for argument in config.args)}
         self.results = {}
         self.numbers = itertools.count(1)
-        self.staged = self.server = self.folder = None
+        self.staged = self.server = self.folder = self.ground = None
+        self.every, self._swept = max(1, config.getoption("--lab-sample")), {}
+
+    def swept(self, kind, scenarios):
+        """The Results of a sweep. What one check has swept, another one of this session judges by its own rules."""
+        for scenario in scenarios or (None,):
+            if (kind, scenario) not in self._swept:
+                self._swept[kind, scenario], = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"),
+                                                     scenarios=(scenario,) if scenario else ())
+        return [self._swept[kind, scenario] for scenario in scenarios or (None,)]
 
 
 def pytest_configure(config):
@@ -64,7 +78,8 @@ def lab_session(request):
         session.folder = folder
         with Outside(folder / "outside.sock", seed=session.seed) as server:
             session.server = server
-            yield session
+            with Ground(session.staged, server, folder, session.seed, session.every) as session.ground:
+                yield session
 
 
 @pytest.fixture
@@ -105,6 +120,30 @@ def ticket(lab_session, request):
 def each(programs):
     """`each(points, experiment)`: the experiment at each of the points, side by side, on fresh programs."""
     return lambda points, experiment: on_fresh_programs(programs, points, experiment)
+
+
+@pytest.fixture
+def swept(lab_session, request):
+    """`swept(kind, *scenarios)`: kill the program at every point of that kind, and judge it by the rules of the check's lab."""
+    def judge(kind, *scenarios):
+        rules = OF_LAB[_lab_folder(request.node).name]
+        results = [result.under(rules) for result in lab_session.swept(kind, scenarios)]
+        for result in results:
+            if result.not_applicable:
+                pytest.skip(result.not_applicable)
+            if result.could_not:
+                raise CouldNotCheck(result.could_not)
+        faulty = next((result for result in results if result.fault), None)
+        if faulty:
+            error = processes.ProgramFault(f"{faulty.scenario}: {faulty.fault}" if faulty.scenario else faulty.fault)
+            error.program = next((outcome.program for outcome, _, _ in faulty.bad if outcome.program), None)
+            error.struck = [struck for result in results for struck in result.struck]
+            raise error
+    return judge
+
+
+class CouldNotCheck(pytest.skip.Exception):
+    """The machine, or the harness, is not able: that says nothing about the program, neither good nor bad."""
 
 
 @pytest.fixture
@@ -155,8 +194,15 @@ def _told(item, error, made):
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
     further = [story.labelled("again", _again(item)), story.labelled("hint", f"python -m labs hint {lab.number}")]
-    if look := session.evidence.keep(name, lines + further, program, does, reason):
+    pages, struck = {}, getattr(error, "struck", None)
+    if struck:
+        sources = session.staged.sources
+        pages = {"killmap.html": killmap.page(sources, struck, head, f"{does} Seed {session.seed}.")}
+    if look := session.evidence.keep(name, lines + further, program, does, reason, pages):
         lines.append(story.labelled("look", str(look)))
+        lines += [story.labelled("kill map", str(look.with_name(page))) for page in pages]
+    if struck:
+        further += ["", *as_text(bad_lines(sources, struck), story.WIDTH)]
     told = Told("\n".join(lines + further))
     told.reason = reason
     return told
@@ -192,7 +238,7 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = str(error)
     if call.when == "call" or report.failed:
         status = "passed" if report.passed else "failed" if isinstance(error, Told) else \
-            "not applicable" if report.skipped else "error"
+            "could not check" if isinstance(error, CouldNotCheck) else "not applicable" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
                  "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
@@ -218,10 +264,15 @@ def pytest_terminal_summary(terminalreporter, config):
         lab = manifest.read(KIT / "labs" / number)
         passed = [check for check in lab.checks if set(checks.get(check.test, ["missing"])) == {"passed"}]
         ran = [check for check in lab.checks if check.test in checks and set(checks[check.test]) != {"not applicable"}]
+        unknown = [check for check in ran if "could not check" in checks[check.test]]
         terminalreporter.write_line(
             f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
             f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "
-            f"program {session.staged.name if session.staged else '?'}, seed {session.seed}")
+            f"program {session.staged.name if session.staged else '?'}, seed {session.seed}"
+            + (f"; a sample, each {session.every}th point of a sweep" if session.every > 1 else ""))
+        if unknown:
+            terminalreporter.write_line(f"lab {number}: {len(unknown)} checks, of {sum(check.points for check in unknown)} points, could not be "
+                                        "made on this machine, which says nothing of the program; `python -m labs doctor` says why")
 
 
 def pytest_report_header(config):

@@ -1,6 +1,8 @@
 """The kill map in a terminal: only the lines at which a kill did harm, each with its neighbours."""
 
-from rich.console import Group
+import io
+
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +21,14 @@ def bad_lines(sources, struck):
     mapped = Mapped(sources, struck)
     parts = [part for file in mapped.files if file.bad for part in (Text(file.name, "bold"), _excerpt(file), Text())]
     return Group(*parts, Text(mapped.verdict, "bold"), _legend(mapped.marks))
+
+
+def as_text(renderable, width, most=24):
+    """A renderable as plain lines of text; of more than `most` of them the first ones, and a line that says so."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(renderable)
+    lines = [line.rstrip() for line in console.file.getvalue().rstrip().splitlines()]
+    return lines if len(lines) <= most else [*lines[:most - 2], "…", lines[-1]]
 
 
 def _excerpt(file):

@@ -2,6 +2,7 @@
 
     story.txt         what was told on the terminal
     timeline.svg      the same as a picture, drawn from the events
+    killmap.html      after a sweep: the program's source, each line with what came of the kills there
     events.jsonl      what happened, one JSON object a line, in order of time; the fields: events.py
     01-start.stdout   what each process wrote, by its number and its verb; 01-start.stderr likewise
     lab-home/         the files of LAB_HOME as they were left
@@ -39,11 +40,11 @@ class Evidence:
         self.folder = self.root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         self._lock = None
 
-    def keep(self, name, lines, program=None, title="", why=""):
+    def keep(self, name, lines, program=None, title="", why="", pages=None):
         """Write down a failed check: its story's lines, and what happened to the program.
 
         Returns what to look at first, a path from the folder that `root` is in, or None where nothing can be written.
-        `title` and `why` are the sentences over the timeline. Whatever is wrong with what is to be kept, this raises
+        `title` and `why` are the sentences over the timeline, `pages` more files by name. Whatever is wrong with what is to be kept, this raises
         nothing: the verdict matters more than its evidence.
         """
         try:
@@ -53,6 +54,9 @@ class Evidence:
         except OSError:
             return None
         left_out = []
+        for page, text in (pages or {}).items():
+            with suppress(OSError):
+                _write(folder / page, text)
         if program:
             events = []
             for keep in (lambda: events.extend(events_of(program)),

@@ -3,16 +3,20 @@
 import itertools
 import threading
 from contextlib import suppress
+from random import Random
 
 from .kept import ForkServer
 from .program import Program
 
 
 class Ground:
-    """Makes programs for sweeps. `staged` is the Staged, `server` the Outside, `folder` a place for homes. Close it at the end."""
+    """Makes programs for sweeps. Close it at the end.
 
-    def __init__(self, staged, server, folder, seed=0):
-        self.staged, self.server, self.seed = staged, server, seed
+    `staged` is the Staged, `server` the Outside, `folder` a place for homes. Of all points only each `every`-th is tried.
+    """
+
+    def __init__(self, staged, server, folder, seed=0, every=1):
+        self.staged, self.server, self.seed, self.every = staged, server, seed, every
         self._folder, self._numbers, self._lock, self._forks = folder, itertools.count(1), threading.Lock(), None
         self._lock_of_once = threading.RLock()
         self._alive, self._once = set(), {}
@@ -37,6 +41,11 @@ class Ground:
         self._alive.add(program)
         return program
 
+    def sample(self, points):
+        """Those of the points that are to be tried: with `every` above 1 a few, which ones comes from the seed."""
+        first = Random(f"{self.seed} sample").randrange(self.every)
+        return points[first::self.every] or points[:1]
+
     def once(self, key, make):
         """`make()`, which is called only the first time that this `key` is asked for."""
         with self._lock_of_once:
@@ -52,13 +61,19 @@ class Ground:
         self.server.close_account(program.outside)
         return ran
 
+    def rest(self):
+        """End the fork server; it is started again when it is needed."""
+        with self._lock:
+            if self._forks:
+                self._forks.close()
+            self._forks = None
+
     def close(self):
         """End all that still runs."""
         for program in list(self._alive):
             with suppress(Exception):
                 self.discard(program)
-        if self._forks:
-            self._forks.close()
+        self.rest()
 
     def __enter__(self):
         return self

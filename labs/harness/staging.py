@@ -47,6 +47,11 @@ class Staged:
         """Its own Python files, relative to the folder, in order."""
         return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py"))
 
+    @property
+    def sources(self):
+        """The text of its own Python files, by their names in the package that is run."""
+        return {name.removeprefix("starter/"): (self.folder / name).read_text(errors="replace") for name in self.files}
+
     @cached_property
     def imports(self):
         """The modules of the standard library that its Python files import, in order; read, not run."""

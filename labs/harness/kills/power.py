@@ -263,4 +263,4 @@ def _in_words(done, names):
     if what in _NAMES:
         return {"enter": "the name {}", "leave": "the removal of {}", "move": "the renaming of {} to {}"}[what].format(*operands)
     path = next((path for path, number in names.items() if number == operands[0]), "a file that has no name any more")
-    return {"empty": f"the emptying of {path}", "write": f"{len(operands[-1])} bytes of {path}"}.get(what, f"the new length of {path}")
+    return f"{len(operands[-1])} bytes of {path}" if what == "write" else f"the {'emptying' if what == 'empty' else 'new length'} of {path}"

@@ -11,28 +11,28 @@ from .result import Result, Stories
 from .rules import judged
 from .trial import RESUME, START, Trial
 
-PAIRS = 200
-TRIES = 4 * PAIRS   # a resume may have ended before its point: then that was one kill, and another pair is drawn
+PAIRS = 200   # both of whose kills struck; where the resume had ended before its point another pair is drawn
 
 
-def sweep_double(ground, rules, ticket, progress=lambda done, total: None):
+def sweep_double(ground, ticket, progress=lambda done, total: None):
     """PAIRS pairs of points of the line and the call sweep, drawn with the ground's seed, and all pairs of boundaries. Returns a Result."""
     began, result, stories = time.monotonic(), Result("double"), Stories(ground)
     kinds = _kinds(ground, ticket, result)
-    boundaries = [(first, nth, when) for first in BOUNDARIES for nth in range(1, 5) for when in ("before", "after")]
-    random, tries, done = Random(f"{ground.seed} double"), TRIES if kinds else 0, 0
+    wanted_pairs = PAIRS // ground.every
+    boundaries = ground.sample([(first, nth, when) for first in BOUNDARIES for nth in range(1, 5) for when in ("before", "after")])
+    random, tries, done = Random(f"{ground.seed} double"), 4 * wanted_pairs if kinds else 0, 0
 
     def count(outcome):
         nonlocal done
         done += outcome is not None
-        progress(min(done, PAIRS + len(boundaries)), PAIRS + len(boundaries))
+        progress(min(done, wanted_pairs + len(boundaries)), wanted_pairs + len(boundaries))
 
     def run(experiment, pairs):
-        found = side_by_side(lambda pair: experiment(ground, rules, ticket, stories, *pair), pairs, count)
+        found = side_by_side(lambda pair: experiment(ground, ticket, stories, *pair), pairs, count)
         result.outcomes += [outcome for outcome in found if outcome]
 
-    while tries > 0 and len(result.outcomes) < PAIRS:
-        wanted = min(tries, PAIRS - len(result.outcomes))
+    while tries > 0 and len(result.outcomes) < wanted_pairs:
+        wanted = min(tries, wanted_pairs - len(result.outcomes))
         tries -= wanted
         run(_killed_twice, [(_drawn(random, kinds, 0), _drawn(random, kinds, 1)) for _ in range(wanted)])
     run(_killed_at_boundaries, boundaries)
@@ -61,17 +61,17 @@ def _drawn(random, kinds, which):
     return kind, random.randint(1, kinds[kind][which])
 
 
-def _killed_twice(ground, rules, ticket, stories, first, second):
+def _killed_twice(ground, ticket, stories, first, second):
     trial = Trial.prepared(ground, "double", START, ticket)
     twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
     if twice:
         trial.finish()
-    outcome, why = judged(trial, rules)
-    if not twice and outcome == "safe":
+    broken = judged(trial)
+    if not twice and not broken:
         ground.discard(trial.program)
         return None
     point = ", then ".join(_where(seen.process) for seen in trial.kills) or "no point"
-    return stories.outcome(point, trial.program, outcome, why)
+    return stories.outcome(point, trial.program, broken)
 
 
 def _where(process):
@@ -80,7 +80,7 @@ def _where(process):
     return f"before {call}{' in ' if call and file else ''}{f'{own(file)}:{line}' if file else ''}"
 
 
-def _killed_at_boundaries(ground, rules, ticket, stories, first, nth, when):
+def _killed_at_boundaries(ground, ticket, stories, first, nth, when):
     trial = Trial.prepared(ground, "double boundaries", START, ticket)
     program, (kind, first_when) = trial.program, first
     try:
@@ -90,11 +90,11 @@ def _killed_at_boundaries(ground, rules, ticket, stories, first, nth, when):
         # It ended, having sent fewer requests: a run that was killed once, or not at all.
         program.outside.plan()
         trial.last = program.processes[-1].wait()
-        outcome, why = judged(trial, rules)
-        if outcome == "safe":
+        broken = judged(trial)
+        if not broken:
             ground.discard(program)
             return None
     else:
         trial.finish()
-        outcome, why = judged(trial, rules)
-    return stories.outcome(f"{kind}, {first_when} it acted, then request {nth} of the resume, {when} it acted", program, outcome, why)
+        broken = judged(trial)
+    return stories.outcome(f"{kind}, {first_when} it acted, then request {nth} of the resume, {when} it acted", program, broken)

@@ -19,8 +19,8 @@ class CouldNot(Exception):
     """The machine is not able; the message says what it said."""
 
 
-def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, total: None):
-    """Kill a run of `scenario` at each of its points of `kind`, finish it, and judge it by `rules`. Returns a Result.
+def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: None):
+    """Kill a run of `scenario` at each of its points of `kind`, finish it, and judge it. Returns a Result.
 
     `progress(done, total)` is called as points are done.
     """
@@ -35,7 +35,7 @@ def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, to
         result.could_not = str(error)
         return result
     result.blind = blind
-    numbers = _chosen(events)
+    numbers = ground.sample(_chosen(events))
     result.left_out = len(events) - len(numbers)
     stories, names = Stories(ground), _names(kind, events)
     trace_free = TraceFree()
@@ -43,14 +43,10 @@ def sweep_points(ground, kind, scenario, rules, ticket, progress=lambda done, to
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         reached = trial.kill(strike=number, **FOLLOW[kind])
-        if reached:
-            outcome, why = trace_free.judged(trial, rules)
-            *_, file, line = trial.kills[-1].process.report["last"]
-        else:
-            outcome, why = judged(trial, rules)
-            outcome = "not reached" if outcome == "safe" else outcome
-            *_, file, line = events[number - 1]
-        return stories.outcome(names[number - 1], trial.program, outcome, why, kind=_NAMES[kind], scenario=scenario.name, file=own(file), line=line)
+        broken = trace_free.judged(trial) if reached else judged(trial)
+        *_, file, line = trial.kills[-1].process.report["last"] if reached else events[number - 1]
+        place = (_NAMES[kind], scenario.name, own(file), line) if file else None
+        return stories.outcome(names[number - 1], trial.program, broken, reached, place)
 
     done = 0
 
@@ -74,13 +70,13 @@ class TraceFree:
     def __init__(self):
         self._verdict = None
 
-    def judged(self, trial, rules):
+    def judged(self, trial):
         """Finish the trial and judge it, or do neither where both would be done again."""
         free = trial.trace_free
-        if free and self._verdict:
+        if free and self._verdict is not None:
             return self._verdict
         trial.finish()
-        verdict = judged(trial, rules)
+        verdict = judged(trial)
         if free:
             self._verdict = verdict
         return verdict

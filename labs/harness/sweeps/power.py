@@ -15,7 +15,7 @@ from .trial import RUN, START, Seen, Trial
 _NAME = "power"
 
 
-def sweep_power(ground, rules, ticket, progress=lambda done, total: None):
+def sweep_power(ground, ticket, progress=lambda done, total: None):
     """Record a run, build the states that a power cut may leave before each of its syncs and of its words to others, go on from each.
 
     Returns a Result. What had been acknowledged must hold: a printed run id, what the outside had been asked.
@@ -26,7 +26,7 @@ def sweep_power(ground, rules, ticket, progress=lambda done, total: None):
     except CouldNot as error:
         result.could_not = str(error)
         return result
-    cuts = list(_cuts(log, program))
+    cuts = ground.sample(list(_cuts(log, program)))
     ground.discard(program)
     done = 0
 
@@ -35,7 +35,7 @@ def sweep_power(ground, rules, ticket, progress=lambda done, total: None):
         done += 1
         progress(done, len(cuts))
 
-    result.outcomes = side_by_side(lambda cut: _gone_on(ground, rules, ticket, stories, process, *cut), cuts, count)
+    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, count)
     result.seconds = time.monotonic() - began
     return result
 
@@ -99,19 +99,40 @@ def _named(entry):
         entry[0], "anything more happened").format(*("LAB_HOME" if name == "." else name for name in entry[1:2]))
 
 
-def _gone_on(ground, rules, ticket, stories, process, point, files, printed, sent):
+class PowerCut:
+    """The recorded process as it was when the power was cut: what a story and the events need of it."""
+
+    code, killed, running, buried, folder, outlived, last_words = None, False, False, True, None, (), ""
+    end = "✂ the power was cut"
+
+    def __init__(self, process, printed):
+        self.arguments, self.pid, self.begun, self.ended = process.arguments, process.pid, process.begun, process.ended
+        self.stdout, self.stderr = process.stdout if printed else "", ""
+
+    def discard(self):
+        return False
+
+    def left_behind(self):
+        return []
+
+    def __str__(self):
+        return f"`{' '.join(self.arguments)}`"
+
+
+def _gone_on(ground, ticket, stories, process, point, files, printed, sent):
     program = ground.program(_NAME, like=_NAME)
     _write(program.home, files)
     program.outside.repeat(sent)
-    program.processes.append(process)
+    cut_off = PowerCut(process, printed)
+    program.processes.append(cut_off)
     trial = Trial(program, START, ticket, begun=True)
-    trial.kills.append(Seen(process, printed, list(program.outside.requests)))
+    trial.kills.append(Seen(cut_off, printed, list(program.outside.requests)))
     trial.look(trial.kills[0])
     trial.finish()
-    outcome, why = judged(trial, rules)
+    broken = judged(trial)
     if trial.last.code == 6 and not printed and not sent:
-        outcome, why = "safe", ""   # nobody had been told anything: that the record cannot be read loses nothing
-    return stories.outcome(point, program, outcome, why)
+        broken = {}   # nobody had been told anything: that the record cannot be read loses nothing
+    return stories.outcome(point, program, broken)
 
 
 def _write(home, files):

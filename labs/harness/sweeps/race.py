@@ -8,17 +8,17 @@ from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .points import CALL, CouldNot, own, scout
 from .result import Result, Stories
-from .rules import Bad, judged, the_run_is_finished_and_nothing_happens_twice
+from .rules import Bad, judged
 from .trial import RUN, START, Trial
 
 TIMES = 25     # for two starts, and for two resumes
 WINDOW = 0.2   # seconds that the second one has while the first stands still; a longer one finds more, a right program passes any
 
 
-def sweep_race(ground, rules, ticket, progress=lambda done, total: None):
+def sweep_race(ground, ticket, progress=lambda done, total: None):
     """Two starts and two resumes at one moment, TIMES times each; a second process while the first is stopped at each boundary,
 
-    and while it is held before each of its calls that order two processes. Returns a Result. `rules` but the third are not asked.
+    and while it is held before each of its calls that order two processes. Returns a Result.
     """
     began, result, stories = time.monotonic(), Result("race"), Stories(ground)
     trials = [(f"two starts at one moment, {number}", _two_starts) for number in range(1, TIMES + 1)]
@@ -26,6 +26,7 @@ def sweep_race(ground, rules, ticket, progress=lambda done, total: None):
                for number in range(1, TIMES + 1) for kind, when in [BOUNDARIES[number % len(BOUNDARIES)]]]
     trials += [(f"a resume while the first process is stopped at {kind}, {when} it acted", _stopped_at(kind, when)) for kind, when in BOUNDARIES]
     trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in _calls(ground, ticket)]
+    trials = ground.sample(trials)
     done = 0
 
     def count(_):
@@ -42,12 +43,12 @@ def _raced(ground, ticket, stories, point, experiment):
     trial = Trial.prepared(ground, "race", START, ticket)
     try:
         experiment(trial)
-        outcome, why = judged(trial, [the_run_is_finished_and_nothing_happens_twice])
+        broken = judged(trial, (3, 8))
     except Bad as bad:
-        outcome, why = bad.outcome, str(bad)
+        broken = {3: (bad.outcome, str(bad))}
     except ProgramFault as fault:
-        outcome, why = "lost", str(fault)
-    return stories.outcome(point, trial.program, outcome, why)
+        broken = {3: ("lost", str(fault))}
+    return stories.outcome(point, trial.program, broken)
 
 
 def _two_starts(trial):

@@ -1,84 +1,106 @@
 """What a sweep found: how many points there were, and what came of each."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from ..killmap import BAD, Struck
+from ..killmap import MARKS, Struck
 from ..story import tell
+from .rules import RULES
 
 STORIES = 3   # kept of one sentence; the others happened likewise
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """What came of one point. `struck` lays it on the source, where it can be laid."""
+    """What came of one point: the rules that were broken there, as of rules.judged().
+
+    `place` is the kind of point, the scenario, the file and the line, None where it has no place in the source.
+    `program` is one that was not discarded: of the first point at which a rule was broken.
+    """
 
     point: str
-    outcome: str                 # of killmap.MARKS
-    why: str = ""
+    broken: dict
+    reached: bool = True
     story: tuple = ()
-    struck: Struck | None = None
-    program: object = None       # of the first bad ones: for the evidence, not discarded yet
+    place: tuple | None = None
+    program: object = None
 
-    @property
-    def bad(self):
-        return self.outcome in BAD
+    def under(self, rules):
+        """The worst that came of it under these rules: an outcome of killmap.MARKS, and a sentence."""
+        found = [self.broken[rule] for rule in rules if rule in self.broken]
+        return min(found, key=lambda verdict: list(MARKS).index(verdict[0]), default=("safe" if self.reached else "not reached", ""))
 
 
 @dataclass
 class Result:
-    """One kind of sweep over one scenario.
+    """One kind of sweep over one scenario, judged by `rules`.
 
-    `seconds` is how long it took. `could_not` says why nothing could be found out, `not_applicable` why there is nothing to
-    find out, both None where there was; `blind` is what the program did that keeps points from being reached.
+    `seconds` is how long it took; `left_out` how many points were not tried. `could_not` says why nothing could be found out, `not_applicable`
+    why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen.
     """
 
     kind: str
     scenario: str = ""
     outcomes: list[Outcome] = field(default_factory=list)
     seconds: float = 0.0
-    left_out: int = 0            # points of a run with very many of them
+    left_out: int = 0
     could_not: str | None = None
     not_applicable: str | None = None
     blind: str | None = None
+    rules: tuple = tuple(RULES)
 
-    @property
+    def under(self, rules):
+        """The same, judged by these rules alone."""
+        return replace(self, rules=rules)
+
+    @cached_property
     def bad(self):
-        return [outcome for outcome in self.outcomes if outcome.bad]
+        """The outcomes that broke one of the rules, as (outcome, its mark, why)."""
+        found = [(outcome, *outcome.under(self.rules)) for outcome in self.outcomes]
+        return [entry for entry in found if entry[1] not in ("safe", "not reached")]
 
     @property
-    def reached(self):
-        return [outcome for outcome in self.outcomes if outcome.outcome != "not reached"]
+    def missed(self):
+        """How many points the program did not come to when it was to be killed there."""
+        return sum(not outcome.reached for outcome in self.outcomes)
 
     @property
     def fault(self):
-        """In a sentence why the program does not pass, or None. Few unreached points are none: no two runs are the same."""
-        if self.bad:
-            first = self.bad[0]
-            return f"at {first.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {first.why}"
+        """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
         if self.blind:
             return self.blind
-        missed = len(self.outcomes) - len(self.reached)
-        if 10 * missed > len(self.outcomes):
-            return f"{missed} of {len(self.outcomes)} points were not reached again: no two runs of the program are alike"
+        if not self.outcomes:
+            return "there was no point to kill it at"
+        if self.bad:
+            outcome, _, why = self.bad[0]
+            return f"at {outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
+        if 10 * self.missed > len(self.outcomes):
+            return f"{self.missed} of {len(self.outcomes)} points were not reached again: no two runs of the program are alike"
         return None
+
+    @property
+    def struck(self):
+        """The outcomes that have a place in the source, as killmap.Struck."""
+        for outcome in self.outcomes:
+            if outcome.place:
+                mark, why = outcome.under(self.rules)
+                yield Struck(*outcome.place, outcome.point, mark, why, outcome.story if why else ())
 
 
 class Stories:
-    """Tells the stories of bad trials, the first few of each sentence; and keeps the program of the very first."""
+    """Makes Outcomes, and tells the stories of bad ones: the first few of each sentence. Programs are discarded but the first of each rule."""
 
     def __init__(self, ground):
-        self._ground, self._told, self._kept = ground, {}, None
+        self._ground, self._told, self._kept = ground, {}, set()
 
-    def outcome(self, point, program, outcome, why, **struck):
-        """The Outcome of a trial of `program`, which is discarded; `struck` has the fields of Struck that say where it was."""
-        story, kept = (), None
-        if outcome in BAD:
+    def outcome(self, point, program, broken, reached=True, place=None):
+        """The Outcome of a trial of `program`."""
+        whys = {why for _, why in broken.values()}
+        story = tuple(tell(program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
+        for why in whys:
             self._told[why] = self._told.get(why, 0) + 1
-            if self._told[why] <= STORIES:
-                story = tuple(tell(program))
-            if self._kept is None:
-                self._kept = kept = program
-        if kept is None:
+        first = set(broken) - self._kept
+        self._kept |= first
+        if not first:
             self._ground.discard(program)
-        laid = Struck(point=point, outcome=outcome, why=why, story=story, **struck) if struck.get("file") else None
-        return Outcome(point, outcome, why, story, laid, kept)
+        return Outcome(point, broken, reached, story, place, program if first else None)

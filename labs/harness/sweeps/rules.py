@@ -1,7 +1,6 @@
 """What the contract's rules say of a trial."""
 
 from ..judge import STEPS, consistent, effect_of, handled_once, results_of, times
-from ..killmap import MARKS
 from ..processes import ProgramFault
 from .trial import POSTS, RUN
 
@@ -78,22 +77,22 @@ def nothing_goes_on(trial):
             raise Bad("repeated", f"{words.partition(' (')[2].removesuffix(')') or 'a process'} went on after the kill")
 
 
-#: The rules by the lab that teaches them: each lab's program has to keep those of the labs before it too.
-OF_LAB = {"01": (a_printed_run_is_known,)}
-OF_LAB["02"] = (*OF_LAB["01"], effects_are_recorded_before_they_are_sent)
-OF_LAB["03"] = (*OF_LAB["02"], the_run_is_finished_and_nothing_happens_twice)
-OF_LAB["05"] = (*OF_LAB["03"], attempts_are_bounded)
+#: The contract's rules that a trial can be judged by, under their numbers. The third stands for 3 to 5.
+RULES = {1: a_printed_run_is_known, 2: effects_are_recorded_before_they_are_sent, 3: the_run_is_finished_and_nothing_happens_twice,
+         7: attempts_are_bounded, 8: nothing_goes_on}
+#: Those that a program has to keep after each lab.
+OF_LAB = {"01": (1, 8), "02": (1, 2, 8), "03": (1, 2, 3, 8), "05": tuple(RULES)}
 
 
-def judged(trial, rules):
-    """How a trial ended, as an outcome of killmap.MARKS and a sentence, empty where it is safe: of several faults the worst."""
-    found = [("safe", "")]
-    for rule in (nothing_goes_on, *rules):
+def judged(trial, rules=tuple(RULES)):
+    """The rules that a trial broke: {number: (an outcome of killmap.MARKS, a sentence)}."""
+    broken = {}
+    for number in rules:
         try:
-            rule(trial)
+            RULES[number](trial)
         except Bad as bad:
-            found.append((bad.outcome, str(bad)))
-    return min(found, key=lambda verdict: list(MARKS).index(verdict[0]))
+            broken[number] = bad.outcome, str(bad)
+    return broken
 
 
 def _model_calls(trial):
