@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-import traceback
+import types
 
 from .kills import syscall
 
@@ -90,6 +90,7 @@ def _run_module(start, lines):
     for name in [name for name in sys.modules if name.partition(".")[0] == "labs"]:
         del sys.modules[name]
     preloaded = set(sys.modules)
+    _open_streams()
     sys.dont_write_bytecode = True
     sys.path.insert(0, start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
@@ -97,6 +98,16 @@ def _run_module(start, lines):
         lines.follow(start["folder"], None if start.get("calls") else start.get("strike"))
     code = _code_of(lambda: runpy.run_module(start["module"], run_name="__main__", alter_sys=True))
     _end([name for name in sys.modules if name not in preloaded], code)
+
+
+def _open_streams():
+    """Make the standard streams anew: a text stream asks when it is made whether it can seek, and those that are here asked another file."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        new = open(number, "w" if number else "r", 1 if name == "stderr" else -1, old.encoding, old.errors, "\n", closefd=False)
+        new.buffer.raw.name = f"<{name}>"
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
 
 
 def _code_of(run):
@@ -108,8 +119,9 @@ def _code_of(run):
         if end.code is None or isinstance(end.code, int):
             return (end.code or 0) & 0xFF
         print(end.code, file=sys.stderr)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        error.with_traceback(error.__traceback__.tb_next.tb_next)   # without what is ours
+        sys.excepthook(type(error), error, error.__traceback__)
     return 1
 
 
@@ -121,7 +133,9 @@ def _end(modules, code):
     threading._shutdown()
     atexit._run_exitfuncs()
     for name in reversed(modules):
-        vars(sys.modules.pop(name)).clear()
+        module = sys.modules.pop(name, None)
+        if isinstance(module, types.ModuleType):   # a program may put anything there, None to forbid an import
+            vars(module).clear()
     gc.collect()
     for file in [found for found in gc.get_objects() if isinstance(found, io.IOBase)] + [sys.stdout, sys.stderr]:
         try:

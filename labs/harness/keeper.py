@@ -41,6 +41,7 @@ from .kills import power, syscall
 from .kills.line import Lines
 from .messages import receive, send
 
+MOST_OUTLIVED = 20   # that are named
 PATIENCE = 1.0   # seconds in which what a program left behind may still end by itself
 
 
@@ -126,7 +127,7 @@ class _Keeper:
             syscall.let_go_on(self.listener, call)
 
     def open_the_gate(self):
-        os.waitpid(self.pid, os.WUNTRACED)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if self.watches and not self.told.text:
             try:
                 self.listener = syscall.listener_of(self.pid, self.told.number)
@@ -184,19 +185,16 @@ class _Keeper:
             if self.killed:
                 self.signal(signal.SIGKILL)
         late = self.killed or time.monotonic() > self.until
-        alive = []
-        for child in _children() - {self.pid}:
-            if self.killed and _group(child) == self.pid:
-                os.waitpid(child, 0)
-            elif not os.waitpid(child, os.WNOHANG)[0]:
-                alive.append(child)
-        if alive and late:
+        while children := _children() - {self.pid}:   # whoever has died leaves its own children to us
+            alive = [child for child in children if not os.waitpid(child, os.WNOHANG)[0]]
+            if alive and not late:
+                return False
             for child in alive:
-                self.outlived.append(_in_words(child))
+                if not (self.killed and _group(child) == self.pid) and len(self.outlived) < MOST_OUTLIVED:
+                    self.outlived.append(_in_words(child))
                 os.kill(child, signal.SIGKILL)
+            for child in alive:
                 os.waitpid(child, 0)
-        if alive or _children() - {self.pid}:   # whoever has died leaves its own children to us
-            return self.is_over() if late else False
         os.waitpid(self.pid, 0)
         return True
 

@@ -22,7 +22,7 @@ class Lines:
 
     def __init__(self, files):
         self.files = files
-        self._memory = mmap.mmap(-1, _HEAD.size + MOST_EVENTS * _EVENT.size)
+        self._memory = mmap.mmap(-1, _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size)   # the last one is always the first
 
     @property
     def count(self):
@@ -30,13 +30,13 @@ class Lines:
         return _HEAD.unpack_from(self._memory)[0]
 
     def event(self, number):
-        """The `number`-th event, from 1, as (seconds, file, line)."""
-        at, file, line = _EVENT.unpack_from(self._memory, _HEAD.size + (number - 1) * _EVENT.size)
+        """The `number`-th event, from 1, as (seconds, file, line); number 0 is the last one."""
+        at, file, line = _EVENT.unpack_from(self._memory, _HEAD.size + number * _EVENT.size)
         return at, self.files[file], line
 
     @property
     def last_event(self):
-        return self.event(min(self.count, MOST_EVENTS)) if self.count else None
+        return self.event(0) if self.count else None
 
     @property
     def last(self):
@@ -59,9 +59,11 @@ class Lines:
         def about_to_run(file, line):
             nonlocal count
             with lock:
-                if count < MOST_EVENTS:
-                    put(memory, first + count * size, clock(), file, line)
+                now = clock()
                 count += 1
+                put(memory, first, now, file, line)
+                if count <= MOST_EVENTS:
+                    put(memory, first + count * size, now, file, line)
                 head(memory, 0, count)
                 if count == strike:
                     kill(group, signal.SIGKILL)

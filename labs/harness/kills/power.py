@@ -14,14 +14,16 @@ import time
 
 from . import syscall
 
-_LARGEST = 16 << 20   # bytes of one write
+_LARGEST, _MOST = 16 << 20, 64 << 20   # bytes of one write, and of all
+_FEW = 32   # unsynced changes that are left out, lost or torn one by one; of more, the last ones and then evenly spread ones
+WHOLE = ("everything got there", "only what was synced got there", "names got there, contents did not", "contents got there, names did not")
 
 
 class Recorder:
     """Notes what is done to the files below `home`. `found` is a list of [seconds, what, …]; see `note`."""
 
     def __init__(self, home):
-        self.home, self.found = home, []
+        self.home, self.found, self._size = os.path.realpath(home), [], 0
 
     def note(self, call):
         """Write down what the waiting call is about to do:
@@ -77,13 +79,15 @@ class Recorder:
 
     def _open(self, call):
         path, = syscall.paths(call)
-        if not self._below(path):
-            return
         flags = {"open": 1, "openat": 2}.get(call.name)
         if call.name == "openat2":
             flags = struct.unpack("=Q", syscall.memory(call, call.arguments[2], 8))[0]
         else:
             flags = os.O_CREAT | os.O_TRUNC if flags is None else call.arguments[flags]
+        if not flags & (os.O_EXCL | os.O_NOFOLLOW):
+            path = os.path.realpath(path)
+        if not self._below(path):
+            return
         if flags & os.O_TMPFILE == os.O_TMPFILE:
             yield "unknown", "open with O_TMPFILE"
         if flags & os.O_CREAT and not (flags & os.O_EXCL and os.path.lexists(path)):
@@ -110,7 +114,7 @@ class Recorder:
         if what == "rename" and not all(map(self._below, paths)):
             yield "unknown", "a rename into LAB_HOME or out of it"
             return
-        more = [call.arguments[1]] if what == "cut" else []
+        more = [call.arguments[1]] if what == "cut" else [syscall.text(call, 0)] if what == "symlink" else []
         yield what, *map(self._short, paths), *more
 
     def _write(self, call, number, path):
@@ -120,7 +124,7 @@ class Recorder:
             data = syscall.memory(call, arguments[1], min(arguments[2], _LARGEST))
         elif call.name in ("writev", "pwritev", "pwritev2"):
             vector = syscall.memory(call, arguments[1], 16 * arguments[2])
-            data = b"".join(syscall.memory(call, *part) for part in struct.iter_unpack("=QQ", vector))
+            data = b"".join(syscall.memory(call, at, min(size, _LARGEST)) for at, size in struct.iter_unpack("=QQ", vector))
         else:
             yield "unknown", call.name
             return
@@ -128,6 +132,10 @@ class Recorder:
             position = arguments[3]
         if flags & os.O_APPEND:
             position = None
+        self._size += len(data)
+        if self._size > _MOST:
+            yield "unknown", f"a write of more than {_MOST >> 20} MiB in all"
+            return
         yield "write", path, position, base64.b64encode(data).decode()
         if flags & os.O_DSYNC:
             yield "sync", path
@@ -197,16 +205,17 @@ class Disk:
     def states(self):
         """The states that a power cut may leave now, each as ({path: content, None for a folder}, in words how it comes about)."""
         pending = self.pending
-        yield self._with(pending), "everything got there"
+        yield self._with(pending), WHOLE[0]
         if not pending:
             return
-        yield self._with([]), "only what was synced got there"
+        yield self._with([]), WHOLE[1]
         names = [done for done in pending if done[0] in _NAMES]
-        yield self._with(names), "names got there, contents did not"
-        yield self._with([done for done in pending if done not in names]), "contents got there, names did not"
-        for count in range(1, len(pending)):
+        yield self._with(names), WHOLE[2]
+        yield self._with([done for done in pending if done[0] not in _NAMES]), WHOLE[3]
+        for count in spread(range(1, len(pending)), _FEW):
             yield self._with(pending[:count]), f"only the first {count} of {len(pending)} unsynced changes got there"
-        for number, done in enumerate(pending):
+        for number in spread(range(len(pending)), _FEW):
+            done = pending[number]
             yield self._with(pending[:number] + pending[number + 1:]), f"all got there but this: {_in_words(done, self._now)}"
             if done[0] == "write" and len(done[3]) > 1:
                 torn = (*done[:3], done[3][:len(done[3]) // 2])
@@ -221,6 +230,15 @@ class Disk:
                 number = names[path]
                 found[path] = None if number == "folder" else number if isinstance(number, tuple) else contents.get(number, b"")
         return found
+
+
+def spread(things, most):
+    """The things, in order, where there are at most `most`; of more, the last ones and of the rest evenly spread ones."""
+    if len(things) <= most:
+        return list(things)
+    last = most // 4
+    early = things[:len(things) - last]
+    return [early[number * len(early) // (most - last)] for number in range(most - last)] + list(things[len(things) - last:])
 
 
 _NAMES = ("enter", "leave", "move")

@@ -91,10 +91,15 @@ def watch_this_process(locks=False):
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
-    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER = 38, 1, 8
+    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE_RECV = 38, 1, 8, 32
     _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    listener = _LIBC.syscall(ctypes.c_long(NUMBERS["seccomp"]), ctypes.c_long(SET_MODE_FILTER), ctypes.c_long(NEW_LISTENER),
-                            ctypes.byref(Program(len(program) // 8, ctypes.addressof(code))))
+    # A signal that a program handles would else interrupt a call that waits for us: it would be made and counted twice, or
+    # fail with EINTR where no call of its kind ever does. Kernels before 5.19 do not know better.
+    for flags in (NEW_LISTENER | WAIT_KILLABLE_RECV, NEW_LISTENER):
+        listener = _LIBC.syscall(ctypes.c_long(NUMBERS["seccomp"]), ctypes.c_long(SET_MODE_FILTER), ctypes.c_long(flags),
+                                ctypes.byref(Program(len(program) // 8, ctypes.addressof(code))))
+        if listener >= 0 or ctypes.get_errno() != errno.EINVAL:
+            break
     if listener < 0:
         error = ctypes.get_errno()
         raise CannotWatch("another watcher is there already, and the kernel allows one" if error == errno.EBUSY else
@@ -149,27 +154,35 @@ def let_go_on(listener, call):
 # ---- what a call is about, read from whoever makes it while it waits
 
 def memory(call, address, size):
-    """`size` bytes of the memory of whoever makes the call."""
+    """`size` bytes of the memory of whoever makes the call. Raises OSError."""
+    if max(address, size) >= 1 << 62:
+        raise OSError(errno.EFAULT, "there is no such memory")
     with open(f"/proc/{call.thread}/mem", "rb", buffering=0) as file:
         file.seek(address)
         return file.read(size)
 
 
 def paths(call):
-    """The absolute paths that the call names, none of them followed where it is a link."""
+    """The absolute paths that the call names, not followed where their last part is a link."""
     return [_path(call, folder, argument) for folder, argument in _PATHS.get(call.name, [])]
 
 
-def _path(call, folder, argument):
-    address = call.arguments[argument]
-    data = b""
+def text(call, argument):
+    """The text that an argument of the call points to: a path, or what a link is to say."""
+    address, data = call.arguments[argument], b""
     while b"\0" not in data and len(data) < _LONGEST_PATH:
         # Up to the end of a page at a time: the next one may not be there.
         data += memory(call, address + len(data), 4096 - (address + len(data)) % 4096)
-    name = os.fsdecode(data.split(b"\0")[0])
+    return os.fsdecode(data.split(b"\0")[0])
+
+
+def _path(call, folder, argument):
+    name = text(call, argument)
     descriptor = _AT_FDCWD if folder is None else ctypes.c_int(call.arguments[folder]).value
     above = f"/proc/{call.thread}/{'cwd' if descriptor == _AT_FDCWD else f'fd/{descriptor}'}"
-    return os.path.normpath(os.path.join(os.readlink(above), name))
+    # The folder is followed as the kernel will, so that a file has one path however it is named.
+    folder, last = os.path.split(os.path.join(os.readlink(above), name).rstrip("/"))
+    return os.path.realpath(os.path.join(folder, last)) if last in ("", ".", "..") else os.path.join(os.path.realpath(folder), last)
 
 
 def descriptor(call):

@@ -2,17 +2,31 @@
 
 import time
 from collections import Counter
+from contextlib import contextmanager
 
+from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .result import Result, Stories
 from .rules import judged
 from .trial import Trial
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
+LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of its trials takes longer, and WORK is for all of them
+FARTHEST = 1 << 21   # no point beyond this one is tried
 
 LINE, CALL = "line", "syscall"
 FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
 _NAMES = {LINE: "line", CALL: "system call"}
+
+
+@contextmanager
+def at_point(point, program):
+    """A ProgramFault that ends the sweep, like that of a program that hangs, says where it was and of which program."""
+    try:
+        yield
+    except ProgramFault as fault:
+        fault.point, fault.program = point, program
+        raise
 
 
 class CouldNot(Exception):
@@ -42,8 +56,9 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
 
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
-        reached = trial.kill(strike=number, **FOLLOW[kind])
-        broken = trace_free.judged(trial) if reached else judged(trial)
+        with at_point(names[number - 1], trial.program):
+            reached = trial.kill(strike=number, **FOLLOW[kind])
+            broken = trace_free.judged(trial) if reached else judged(trial)
         *_, file, line = trial.kills[-1].process.report["last"] if reached else events[number - 1]
         place = (_NAMES[kind], scenario.name, own(file), line) if file else None
         return stories.outcome(names[number - 1], trial.program, broken, reached, place)
@@ -93,7 +108,9 @@ def scout(ground, kind, scenario, ticket, **keeping):
         process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
         if process.report["trouble"]:
             raise CouldNot(process.report["trouble"])
-        return process.report["all"], _blind(kind, process, program)
+        events, count = process.report["all"], min(process.report["events"], FARTHEST)
+        # Of very many line events not all are kept. Of the others only the number is known.
+        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program)
     finally:
         ground.discard(program)
 
@@ -104,21 +121,23 @@ def _blind(kind, process, program):
     if not events:
         return "nothing of the program could be followed: it ended before any of its own code ran" if kind == LINE else \
             "the program made no system call that leaves a trace"
-    own = [request for request in program.outside.requests if request.client == process.pid]
-    if kind == LINE and own and events[-1][0] < own[-1].received:
-        file, line = events[-1][1:]
-        return f"the program turned off its own line events at {own(file)}:{line}, before its last request: what is not seen does not pass"
+    sent = [request for request in program.outside.requests if request.client == process.pid]
+    at, file, line = process.report["last"] if kind == LINE else (0, None, None)
+    if kind == LINE and sent and at < sent[-1].received:
+        return (f"nothing of the program could be followed after {own(file)}:{line}, before its last request (it turned off its own line events, "
+                "or became another program by exec): what is not seen does not pass")
     return None
 
 
 def _chosen(events):
     """The numbers of the points to be tried: all of them, unless there are very many."""
-    if len(events) <= MOST:
+    most = max(LEAST, min(MOST, WORK // max(1, len(events))))
+    if len(events) <= most:
         return range(1, len(events) + 1)
     seen, chosen = Counter(), []
     for number, (*_, file, line) in enumerate(events, 1):
         seen[file, line] += 1
-        if seen[file, line] <= 3 or number % (len(events) // MOST + 1) == 0:
+        if seen[file, line] <= 3 or number % (len(events) // most + 1) == 0:
             chosen.append(number)
     return chosen
 
@@ -127,7 +146,10 @@ def _names(kind, events):
     """Each point in words."""
     if kind == LINE:
         times, names = Counter(), []
-        for _, file, line in events:
+        for number, (_, file, line) in enumerate(events, 1):
+            if file is None:
+                names.append(f"line event {number}")
+                continue
             times[file, line] += 1
             count = times[file, line]
             names.append(f"{own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))
