@@ -200,8 +200,7 @@ class _Keeper:
 
     @property
     def struck_itself(self):
-        strike = self.start.get("strike")
-        return bool(strike) and not self.watches and self.code == -signal.SIGKILL and self.lines.count == strike
+        return not self.watches and self.lines is not None and self.lines.struck and self.code == -signal.SIGKILL
 
     def report(self):
         by_line = self.lines is not None and not self.watches
@@ -225,9 +224,13 @@ def _group(pid):
         return None
 
 
-def _in_words(pid):
+def _command(pid):
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
-        words = ""
-    return f"process {pid} ({words[:80] or 'it has just ended'})"
+        return ""
+
+
+def _in_words(pid):
+    words = _command(pid)
+    return f"process {pid} ({words[:80] if words and words != _command('self') else 'a process that it forked'})"

@@ -14,7 +14,7 @@ import threading
 import time
 
 MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
-_HEAD, _EVENT = struct.Struct("=Q"), struct.Struct("=dII")   # how many; seconds, file, line
+_HEAD, _EVENT = struct.Struct("=QQ"), struct.Struct("=dII")   # how many, whether it was struck; seconds, file, line
 
 
 class Lines:
@@ -28,6 +28,11 @@ class Lines:
     def count(self):
         """How many lines were about to run so far."""
         return _HEAD.unpack_from(self._memory)[0]
+
+    @property
+    def struck(self):
+        """Whether the process came to the event before which it had to die."""
+        return bool(_HEAD.unpack_from(self._memory)[1])
 
     def event(self, number):
         """The `number`-th event, from 1, as (seconds, file, line); number 0 is the last one."""
@@ -49,7 +54,7 @@ class Lines:
     def follow(self, folder, strike=None):
         """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
 
-        The process dies with its group before the `strike`-th.
+        The process dies with its group before the `strike`-th. What it forks is not followed: it would count the same numbers again.
         """
         index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
         put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
@@ -64,7 +69,7 @@ class Lines:
                 put(memory, first, now, file, line)
                 if count <= MOST_EVENTS:
                     put(memory, first + count * size, now, file, line)
-                head(memory, 0, count)
+                head(memory, 0, count, count == strike)
                 if count == strike:
                     kill(group, signal.SIGKILL)
 
@@ -80,5 +85,10 @@ class Lines:
         def called(frame, event, _):
             return tracers.get(frame.f_code.co_filename)
 
+        def forked():
+            threading.settrace(None)
+            sys.settrace(None)
+
+        os.register_at_fork(after_in_child=forked)
         threading.settrace(called)
         sys.settrace(called)

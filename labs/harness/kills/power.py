@@ -62,14 +62,18 @@ class Recorder:
             elif name in ("fsync", "fdatasync"):
                 yield "sync", self._short(path)
             elif name == "ftruncate":
-                yield "cut", self._short(path), arguments[1]
+                yield from self._sized("cut", self._short(path), arguments[1])
             elif name == "fallocate":
                 if arguments[1] == 0:   # it makes the file longer, with zeros
-                    yield "extend", self._short(path), arguments[2] + arguments[3]
+                    yield from self._sized("extend", self._short(path), arguments[2] + arguments[3])
                 elif arguments[1] != 1:  # FALLOC_FL_KEEP_SIZE alone changes nothing that can be read
                     yield "unknown", name
             else:
                 yield from self._write(call, number, self._short(path))
+
+    def _sized(self, what, path, length):
+        if length < 1 << 63:   # a negative one is refused
+            yield ("unknown", "a file of more than 64 MiB") if length > _MOST else (what, path, length)
 
     def _below(self, path):
         return path == self.home or path.startswith(self.home + os.sep)
@@ -114,7 +118,10 @@ class Recorder:
         if what == "rename" and not all(map(self._below, paths)):
             yield "unknown", "a rename into LAB_HOME or out of it"
             return
-        more = [call.arguments[1]] if what == "cut" else [syscall.text(call, 0)] if what == "symlink" else []
+        if what == "cut":
+            yield from self._sized(what, self._short(paths[0]), call.arguments[1])
+            return
+        more = [syscall.text(call, 0)] if what == "symlink" else []
         yield what, *map(self._short, paths), *more
 
     def _write(self, call, number, path):
@@ -133,7 +140,9 @@ class Recorder:
         if flags & os.O_APPEND:
             position = None
         self._size += len(data)
-        if self._size > _MOST:
+        if position is not None and position >= 1 << 63:
+            return   # a negative one is refused
+        if self._size > _MOST or (position or 0) > _MOST:
             yield "unknown", f"a write of more than {_MOST >> 20} MiB in all"
             return
         yield "write", path, position, base64.b64encode(data).decode()

@@ -1,6 +1,7 @@
 """The sweeps over every point of a run: each line event of its own files, each system call that leaves a trace."""
 
 import time
+from bisect import bisect
 from collections import Counter
 from contextlib import contextmanager
 
@@ -110,22 +111,29 @@ def scout(ground, kind, scenario, ticket, **keeping):
             raise CouldNot(process.report["trouble"])
         events, count = process.report["all"], min(process.report["events"], FARTHEST)
         # Of very many line events not all are kept. Of the others only the number is known.
-        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program)
+        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program, scenario)
     finally:
         ground.discard(program)
 
 
-def _blind(kind, process, program):
-    """Whether line events ended before the last request of the very process that they are of."""
+def _blind(kind, process, program, scenario):
+    """Whether the run ended otherwise than undisturbed ones do, or the process sent requests with no line event between two of them."""
     events = process.report["all"]
     if not events:
         return "nothing of the program could be followed: it ended before any of its own code ran" if kind == LINE else \
             "the program made no system call that leaves a trace"
     sent = [request for request in program.outside.requests if request.client == process.pid]
-    at, file, line = process.report["last"] if kind == LINE else (0, None, None)
-    if kind == LINE and sent and at < sent[-1].received:
-        return (f"nothing of the program could be followed after {own(file)}:{line}, before its last request (it turned off its own line events, "
-                "or became another program by exec): what is not seen does not pass")
+    if kind == LINE and sent:
+        # The record is written before each request, so that lines have run since the one before. The last event is always kept.
+        received, last = [0.0, *(request.received for request in sent)], process.report["last"]
+        times = [at for at, *_ in process.report["all"]] + [last[0]]
+        for one, other in zip(received, received[1:]):
+            if bisect(times, other) == bisect(times, one) and process.report["events"] == len(process.report["all"]) or last[0] < other:
+                _, file, line = next(event for event in reversed([*process.report["all"], last]) if event[0] < other)
+                return (f"nothing of the program could be followed from {own(file)}:{line} to its next request (it turned off line events there, or "
+                        "became another program by exec): what is not seen does not pass")
+    if process.code != (3 if scenario.ends == "failed" else 0):
+        return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
     return None
 
 
