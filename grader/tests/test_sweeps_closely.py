@@ -27,6 +27,9 @@ RIGHT = {
         "home = os.path.dirname(in_home('x'))\nif not os.path.lexists(in_home('link')):\n    os.mkfifo(in_home('pipe')) if not os.path.exists(in_home('pipe')) else 0\n"
         "    os.symlink('folder', in_home('link'))\nos.makedirs(in_home('folder'), exist_ok=True)\nopen(in_home('link/file'), 'a').close()\n"
         "listening = socket.socket(socket.AF_UNIX)\ntry:\n    listening.bind(in_home('socket'))\nexcept OSError:\n    pass\nreturn main(argv)", [CALL, POWER]),
+    "copies in the kernel": (
+        "import shutil\nwith open(in_home('text'), 'w') as file:\n    file.write('word ' * 9000)\nshutil.copy(in_home('text'), in_home('copy'))\n"
+        "a, b = open(in_home('text'), 'rb'), open(in_home('copy'), 'r+b')\nos.copy_file_range(a.fileno(), b.fileno(), 100, 5)\nreturn main(argv)", [POWER]),
     "runs very many lines": ("for n in range(70_000):\n    pass\nreturn main(argv)", [LINE]),
     "works in a fork and looks after it": (
         "pid = os.fork()\nif not pid:\n    return main(argv)\nwhile True:\n    done, status = os.waitpid(pid, os.WNOHANG)\n    if done:\n"

@@ -8,7 +8,9 @@ fsync(2) says of files and folders is all that is relied on; Pillai et al., "All
 """
 
 import base64
+import ctypes
 import os
+import stat
 import struct
 import time
 
@@ -132,8 +134,15 @@ class Recorder:
         elif call.name in ("writev", "pwritev", "pwritev2"):
             vector = syscall.memory(call, arguments[1], 16 * arguments[2])
             data = b"".join(syscall.memory(call, at, min(size, _LARGEST)) for at, size in struct.iter_unpack("=QQ", vector))
+        elif call.name == "sendfile" and _is_file(call, arguments[1]):
+            data = _copied(call, *arguments[1:4])
+        elif call.name == "copy_file_range" and _is_file(call, arguments[0]):
+            data = _copied(call, *arguments[:2], arguments[4])
+            position = _offset(call, arguments[3], position)
         else:
             yield "unknown", call.name
+            return
+        if not data:
             return
         if call.name in ("pwrite64", "pwritev", "pwritev2"):
             position = arguments[3]
@@ -148,6 +157,22 @@ class Recorder:
         yield "write", path, position, base64.b64encode(data).decode()
         if flags & os.O_DSYNC:
             yield "sync", path
+
+
+def _is_file(call, number):
+    return stat.S_ISREG(os.stat(f"/proc/{call.thread}/fd/{ctypes.c_int(number).value}").st_mode)
+
+
+def _copied(call, number, address, size):
+    """What a call that copies from a file, from an offset at this address or from where the file stands, finds there."""
+    number = ctypes.c_int(number).value
+    with open(f"/proc/{call.thread}/fd/{number}", "rb") as file:
+        file.seek(_offset(call, address, _position(call, number)[0]))
+        return file.read(min(size, _LARGEST))
+
+
+def _offset(call, address, otherwise):
+    return struct.unpack("=Q", syscall.memory(call, address, 8))[0] if address else otherwise
 
 
 def _position(call, number):
