@@ -30,6 +30,11 @@ RIGHT = {
     "copies in the kernel": (
         "import shutil\nwith open(in_home('text'), 'w') as file:\n    file.write('word ' * 9000)\nshutil.copy(in_home('text'), in_home('copy'))\n"
         "a, b = open(in_home('text'), 'rb'), open(in_home('copy'), 'r+b')\nos.copy_file_range(a.fileno(), b.fileno(), 100, 5)\nreturn main(argv)", [POWER]),
+    "moves files with mv": (
+        "import subprocess\nopen(in_home('one'), 'a').close()\nsubprocess.run(['mv', in_home('one'), in_home('other')], check=True)\n"
+        "open(in_home('one'), 'a').close()\nsubprocess.run(['mv', in_home('one'), in_home('other')], check=True)\nreturn main(argv)", [POWER]),
+    "has a child that says something to it": (
+        "import subprocess\nassert subprocess.run(['echo', 'run-7'], capture_output=True).stdout\nreturn main(argv)", [POWER]),
     "runs very many lines": ("for n in range(70_000):\n    pass\nreturn main(argv)", [LINE]),
     "works in a fork and looks after it": (
         "pid = os.fork()\nif not pid:\n    return main(argv)\nwhile True:\n    done, status = os.waitpid(pid, os.WNOHANG)\n    if done:\n"
@@ -43,7 +48,7 @@ BLIND = {
         "_thread.start_new_thread(work, ())\ndone.acquire()\nreturn codes[0]"),
     "refusing to be followed": "return 1 if sys.gettrace() else main(argv)",
 }
-EVERY = 30
+EVERY = {LINE: 30, CALL: 30, RACE: 30, POWER: 6}
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +72,11 @@ def tried(server, request):
         main.write_text(text.replace('if __name__ == "__main__":', f'{HEAD}\ndef run(argv):\n    {lines}\n\n\nif __name__ == "__main__":'))
         written = place / "written"
         shutil.copytree(staged.folder, written)
-        with Ground(stage(written, place / "staged"), server, place, 1, EVERY) as ground:
-            return [result for kind in kinds for result in sweep(ground, kind, make_ticket("closely"), scenarios=(START,))]
+        staged, results = stage(written, place / "staged"), []
+        for kind in kinds:
+            with Ground(staged, server, place / kind, 1, EVERY[kind]) as ground:
+                results += sweep(ground, kind, make_ticket("closely"), scenarios=(START,))
+        return results
     return sweep_it
 
 

@@ -68,18 +68,19 @@ def keep(ours):
         pid = os.fork()
         if pid == 0:
             return become(start, streams, lines, told)
+        writes = power.Recorder(start["environment"].get("LAB_HOME", ""), streams[1]) if start.get("writes") else None
         for stream in streams:
             os.close(stream)
-        _Keeper(start, pid, ours, woken, lines, told).run()
+        _Keeper(start, pid, ours, woken, lines, told, writes).run()
 
 
 class _Keeper:
-    """In words of keep(): watches the program `pid`, whose line events come to `lines`, and speaks over `ours`."""
+    """In words of keep(): watches the program `pid`, whose line events come to `lines`, notes what it `writes`, and speaks over `ours`."""
 
-    def __init__(self, start, pid, ours, woken, lines, told):
+    def __init__(self, start, pid, ours, woken, lines, told, writes):
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
-        self.writes = power.Recorder(self.home) if start.get("writes") else None
+        self.writes = writes
         self.listener, self.held, self.count, self.calls = None, None, 0, []
         self.killed, self.code, self.until, self.outlived = False, None, None, []
         self.poll = select.poll()

@@ -22,10 +22,14 @@ WHOLE = ("everything got there", "only what was synced got there", "names got th
 
 
 class Recorder:
-    """Notes what is done to the files below `home`. `found` is a list of [seconds, what, …]; see `note`."""
+    """Notes what is done to the files below `home`. `found` is a list of [seconds, what, …]; see `note`.
 
-    def __init__(self, home):
+    `stdout` is a descriptor of what the program has as its standard output: of its children many have another one.
+    """
+
+    def __init__(self, home, stdout):
         self.home, self.found, self._size = os.path.realpath(home), [], 0
+        self._stdout = f"pipe:[{os.fstat(stdout).st_ino}]"
 
     def note(self, call):
         """Write down what the waiting call is about to do:
@@ -58,9 +62,10 @@ class Recorder:
             path = syscall.opened(call, number)
             if path.startswith("socket:"):
                 yield "send",
-            elif path.startswith("pipe:") or not self._below(path):
-                if number == 1:
-                    yield "say",
+            elif path == self._stdout:
+                yield "say",
+            elif not self._below(path):
+                return
             elif name in ("fsync", "fdatasync"):
                 yield "sync", self._short(path)
             elif name == "ftruncate":
@@ -109,13 +114,15 @@ class Recorder:
             return
         if call.name == "unlinkat" and call.arguments[2] & 0x200:   # AT_REMOVEDIR
             what = "rmdir"
-        if call.name == "renameat2" and call.arguments[4]:
+        NOREPLACE = 1   # mv(1) asks for it first, and where that fails for a plain one
+        if call.name == "renameat2" and call.arguments[4] & ~NOREPLACE:
             yield "unknown", "renameat2 with flags"
+            return
         # A call that fails changes nothing: these are the reasons that can be seen before.
         there = [os.path.lexists(path) for path in paths]
         if what in ("mkdir", "symlink") and there[0] or what in ("unlink", "rmdir", "rename", "cut") and not there[0]:
             return
-        if what == "link" and (there[1] or not there[0]):
+        if what == "link" and (there[1] or not there[0]) or call.name == "renameat2" and call.arguments[4] and there[1]:
             return
         if what == "rename" and not all(map(self._below, paths)):
             yield "unknown", "a rename into LAB_HOME or out of it"
