@@ -94,7 +94,10 @@ def _run_module(start, lines):
     sys.path.insert(0, start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
     if start.get("lines"):
-        lines.follow(start["folder"], None if start.get("calls") else start.get("strike"))
+        if start.get("calls"):
+            lines.follow(start["folder"], stacks=True)
+        else:
+            lines.follow(start["folder"], start.get("strike"))
     code = _code_of(lambda: runpy.run_module(start["module"], run_name="__main__", alter_sys=True))
     _end([name for name in sys.modules if name not in preloaded], code)
 

@@ -24,6 +24,7 @@ The report has
     outlived    processes that it left running, in words; they are dead now
     events      how many points there were
     last        the last of them, as in `all`
+    stack       the program's own lines that were under way then, the innermost first: [file, line]
     all         where asked for, every one: [seconds, file, line], or [seconds, call, on what, file, line]
     writes      where asked for, what was written and synced: see power.py
     trouble     why the program could not be started or followed, or null
@@ -158,7 +159,7 @@ class _Keeper:
         self.count += 1
         strikes = self.count == self.start.get("strike")
         if strikes or self.start.get("all"):
-            file, line = self.lines and self.lines.last or (None, None)
+            file, line = self.lines.stack[0] if self.lines and self.lines.stack else (None, None)
             self.calls.append([time.monotonic(), call.name, syscall.target(call, self.home), file, line])
         if strikes:
             self.strike()   # it waits for our answer, and never gets one
@@ -210,6 +211,7 @@ class _Keeper:
         events, every = (self.lines.count, self.lines.all) if by_line else (self.count, lambda: self.calls)
         return {"code": self.code, "killed": self.killed, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
                 "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
+                "stack": self.lines.stack if self.lines else [],
                 "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
 
 

@@ -14,7 +14,9 @@ import threading
 import time
 
 MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
-_HEAD, _EVENT = struct.Struct("=Q"), struct.Struct("=dII")   # how many; seconds, file, line
+DEEPEST = 32            # of the lines that are under way, the innermost ones
+_HEAD, _EVENT, _FRAME = struct.Struct("=Q"), struct.Struct("=dII"), struct.Struct("=II")   # how many; seconds, file, line; file, line
+_STACK = _HEAD.size + MOST_EVENTS * _EVENT.size
 
 
 class Lines:
@@ -22,7 +24,7 @@ class Lines:
 
     def __init__(self, files):
         self.files = files
-        self._memory = mmap.mmap(-1, _HEAD.size + MOST_EVENTS * _EVENT.size)
+        self._memory = mmap.mmap(-1, _STACK + _HEAD.size + DEEPEST * _FRAME.size)
 
     @property
     def count(self):
@@ -39,37 +41,53 @@ class Lines:
         return self.event(min(self.count, MOST_EVENTS)) if self.count else None
 
     @property
-    def last(self):
-        """The line that runs now, as (file, line); None before the first."""
-        return self.count and self.last_event[1:] or None
+    def stack(self):
+        """The lines that are under way now, as [file, line], the innermost first; of the point of a kill, or where each line is asked for."""
+        count, = _HEAD.unpack_from(self._memory, _STACK)
+        frames = (_FRAME.unpack_from(self._memory, _STACK + _HEAD.size + number * _FRAME.size) for number in range(count))
+        return [[self.files[file], line] for file, line in frames]
 
     def all(self):
         return [self.event(number) for number in range(1, min(self.count, MOST_EVENTS) + 1)]
 
-    def follow(self, folder, strike=None):
+    def follow(self, folder, strike=None, stacks=False):
         """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
 
-        The process dies with its group before the `strike`-th.
+        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line, else only there.
         """
         index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
         put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
                                                  time.monotonic)
         kill, group, count, lock = os.killpg, os.getpgrp(), 0, threading.Lock()
 
-        def about_to_run(file, line):
+        def about_to_run(file, frame):
             nonlocal count
             with lock:
                 if count < MOST_EVENTS:
-                    put(memory, first + count * size, clock(), file, line)
+                    put(memory, first + count * size, clock(), file, frame.f_lineno)
                 count += 1
                 head(memory, 0, count)
+                if stacks or count == strike:
+                    note_stack(frame)
                 if count == strike:
                     kill(group, signal.SIGKILL)
+
+        def note_stack(frame):
+            depth = 0
+            while frame is not None and depth < DEEPEST:
+                file = index.get(frame.f_code.co_filename)
+                if file is not None:
+                    _FRAME.pack_into(memory, _STACK + head_size + depth * frame_size, file, frame.f_lineno)
+                    depth += 1
+                frame = frame.f_back
+            head(memory, _STACK, depth)
+
+        head_size, frame_size = _HEAD.size, _FRAME.size
 
         def tracer(file):
             def trace(frame, event, _):
                 if event == "line":
-                    about_to_run(file, frame.f_lineno)
+                    about_to_run(file, frame)
                 return trace
             return trace
 

@@ -30,22 +30,25 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
         return result
     try:
-        events, blind = scout(ground, kind, scenario, ticket)
+        events, result.blind = scout(ground, kind, scenario, ticket)
     except CouldNot as error:
         result.could_not = str(error)
         return result
-    result.blind = blind
+    stories = Stories(ground)
+    if scenario.after and (doomed := _undisturbed(ground, kind, scenario, ticket, stories)):
+        result.outcomes, result.seconds = [doomed], time.monotonic() - began
+        return result
     numbers = ground.sample(_chosen(events))
     result.left_out = len(events) - len(numbers)
-    stories, names = Stories(ground), _names(kind, events)
+    names = _names(kind, events)
     trace_free = TraceFree()
 
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         reached = trial.kill(strike=number, **FOLLOW[kind])
         broken = trace_free.judged(trial) if reached else judged(trial)
-        *_, file, line = trial.kills[-1].process.report["last"] if reached else events[number - 1]
-        place = (_NAMES[kind], scenario.name, own(file), line) if file else None
+        stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
+        place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place)
 
     done = 0
@@ -55,7 +58,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         done += 1
         progress(done, len(numbers))
 
-    result.outcomes = side_by_side(at, numbers, count)
+    result.outcomes = side_by_side(at, numbers, count, ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
@@ -80,6 +83,21 @@ class TraceFree:
         if free:
             self._verdict = verdict
         return verdict
+
+
+def _undisturbed(ground, kind, scenario, ticket, stories):
+    """The Outcome where the run that is to be swept ends badly without a further kill; None where it does not.
+
+    Then no point of it is to blame, and to kill it there would say nothing.
+    """
+    trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
+    trial.finish()
+    broken = judged(trial)
+    if not broken:
+        ground.discard(trial.program)
+        return None
+    request, when = scenario.after
+    return stories.outcome(f"the kill that comes before: {request}, {when} it acted", trial.program, broken)
 
 
 def scout(ground, kind, scenario, ticket, **keeping):

@@ -14,7 +14,8 @@ STORIES = 3   # kept of one sentence; the others happened likewise
 class Outcome:
     """What came of one point: the rules that were broken there, as of rules.judged().
 
-    `place` is the kind of point, the scenario, the file and the line, None where it has no place in the source.
+    `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
+    it has no place in the source.
     `program` is one that was not discarded: of the first point at which a rule was broken.
     """
 
@@ -73,18 +74,19 @@ class Result:
             return "there was no point to kill it at"
         if self.bad:
             outcome, _, why = self.bad[0]
-            return f"at {outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
+            return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
         if 10 * self.missed > len(self.outcomes):
             return f"{self.missed} of {len(self.outcomes)} points were not reached again: no two runs of the program are alike"
         return None
 
     @property
     def struck(self):
-        """The outcomes that have a place in the source, as killmap.Struck."""
+        """The outcomes that have a place in the source, as killmap.Struck: one for each line that was under way."""
         for outcome in self.outcomes:
-            if outcome.place:
-                mark, why = outcome.under(self.rules)
-                yield Struck(*outcome.place, outcome.point, mark, why, outcome.story if why else ())
+            mark, why = outcome.under(self.rules)
+            kind, scenario, lines = outcome.place or ("", "", [])
+            for depth, (file, line) in enumerate(dict.fromkeys(lines)):
+                yield Struck(kind, scenario, file, line, outcome.point, mark, why, outcome.story if why else (), inner=depth == 0)
 
 
 class Stories:
