@@ -35,9 +35,12 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.could_not = str(error)
         return result
     stories = Stories(ground)
-    if scenario.after and (doomed := _undisturbed(ground, kind, scenario, ticket, stories)):
-        result.outcomes, result.seconds = [doomed], time.monotonic() - began
+    undisturbed = _undisturbed(ground, kind, scenario, ticket, stories)
+    if scenario.after and undisturbed.broken:
+        # The kill before it was one too many: no point of it is to blame, and to kill it there would say nothing.
+        result.outcomes, result.seconds = [undisturbed], time.monotonic() - began
         return result
+    result.undisturbed = undisturbed.broken
     numbers = ground.sample(_chosen(events))
     result.left_out = len(events) - len(numbers)
     names = _names(kind, events)
@@ -86,18 +89,11 @@ class TraceFree:
 
 
 def _undisturbed(ground, kind, scenario, ticket, stories):
-    """The Outcome where the run that is to be swept ends badly without a further kill; None where it does not.
-
-    Then no point of it is to blame, and to kill it there would say nothing.
-    """
+    """The Outcome of the run that is to be swept, where nobody kills it."""
     trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
     trial.finish()
-    broken = judged(trial)
-    if not broken:
-        ground.discard(trial.program)
-        return None
-    request, when = scenario.after
-    return stories.outcome(f"the kill that comes before: {request}, {when} it acted", trial.program, broken)
+    point = f"after the kill at {scenario.after[0]}, {scenario.after[1]} it acted" if scenario.after else "without any kill"
+    return stories.outcome(point, trial.program, judged(trial))
 
 
 def scout(ground, kind, scenario, ticket, **keeping):

@@ -37,7 +37,8 @@ class Result:
     """One kind of sweep over one scenario, judged by `rules`.
 
     `seconds` is how long it took; `left_out` how many points were not tried. `could_not` says why nothing could be found out, `not_applicable`
-    why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen.
+    why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen;
+    `undisturbed` the rules that it breaks without being killed.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Result:
     could_not: str | None = None
     not_applicable: str | None = None
     blind: str | None = None
+    undisturbed: dict = field(default_factory=dict)
     rules: tuple = tuple(RULES)
 
     def under(self, rules):
@@ -82,6 +84,8 @@ class Result:
     @property
     def struck(self):
         """The outcomes that have a place in the source, as killmap.Struck: one for each line that was under way."""
+        if set(self.undisturbed) & set(self.rules):
+            return   # it is wrong everywhere, and to say so of each line would not say where
         for outcome in self.outcomes:
             mark, why = outcome.under(self.rules)
             kind, scenario, lines = outcome.place or ("", "", [])
