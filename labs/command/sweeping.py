@@ -49,7 +49,7 @@ def proving_ground(program, command, seed):
 def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab=max(OF_LAB)):
     """Sweep a program by these kinds and say what was found. Returns an exit code: 0, 1 for bad points, 3 where something could not be checked."""
     console = Console(highlight=False, stderr=as_json)
-    results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
+    results, ticket = {}, make_ticket(f"{seed} sweep")
     try:
         with proving_ground(program, command, seed) as ground:
             if not as_json:
@@ -58,20 +58,26 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab=ma
                 results[kind] = [result.under(OF_LAB[lab]) for result in _watched(console, ground, kind, ticket)]
                 if not as_json:
                     _say(console, kind, results[kind])
-            evidence = _keep(ground, results, {"began": began, "program": str(program), "seed": seed, "selection": True})
             struck = [struck for found in results.values() for result in found for struck in result.struck]
-            sources = ground.staged.sources
+            sources, evidence = ground.staged.sources, Evidence(EVIDENCE)
+            kept = _keep(evidence, ground, results)
+            if any(point.outcome in killmap.BAD for point in struck):
+                kept.append(evidence.keep_page("killmap.html", killmap.page(
+                    sources, struck, f"{ground.staged.name}, killed", f"By the rules of lab {lab}; seed {seed}.")))
+            kept = [str(EVIDENCE.parent / path) for path in kept if path]
     except KeyboardInterrupt:
         print("interrupted: what was under way has been ended, and says nothing", file=sys.stderr)
         return 130
     if as_json:
-        print(json.dumps({"program": ground.staged.name, "seed": seed, "lab": lab, "evidence": evidence and str(evidence),
+        print(json.dumps({"program": ground.staged.name, "seed": seed, "lab": lab, "evidence": kept,
                           "kinds": {kind: _as_json(found) for kind, found in results.items()}}))
-    elif evidence:
-        if any(point.outcome in killmap.BAD for point in struck):
+    elif kept:
+        if kept[-1].endswith(".html"):
             console.print()
             console.print(bad_lines(sources, struck))
-        console.print(f"\nevidence  {shown(evidence)}", soft_wrap=True)
+        console.print()
+        for path in kept:
+            console.print(f"look  {shown(path)}", soft_wrap=True)
     return max(EXIT_CODES[_verdict(found)] for found in results.values())
 
 
@@ -124,24 +130,18 @@ def _sums(found):
     return sum(len(result.outcomes) for result in found), sum(len(result.bad) for result in found), sum(result.seconds for result in found)
 
 
-def _keep(ground, results, about):
-    """Leave the evidence of the first bad point of each kind, and the kill map. Returns its folder, None where all is well."""
-    evidence = Evidence(EVIDENCE)
-    folder = None
+def _keep(evidence, ground, results):
+    """Leave the evidence of the first bad point of each kind. Returns what to look at, as Evidence.keep() does."""
+    kept = []
     for kind, found in results.items():
         for result in found:
-            if not result.bad:
-                continue
-            program = next((outcome.program for outcome, _, _ in result.bad if outcome.program), None)
-            struck = list(result.struck)
-            title = f"{ground.staged.name}, killed {NAMES[kind]}"
-            pages = {"killmap.html": killmap.page(ground.staged.sources, struck, title, f"Scenario: {result.scenario}. Seed {ground.seed}.")} \
-                if struck else {}
-            name = "-".join(filter(None, (kind, result.scenario.split(",")[0])))
-            lines = [title, *wrapped("why", result.fault), *result.bad[0][0].story]
-            kept = evidence.keep(name, lines, program, title, result.fault, pages)
-            folder = folder or kept and EVIDENCE.parent / kept.parent.parent
-    return folder
+            if result.bad:
+                program = next((outcome.program for outcome, _, _ in result.bad if outcome.program), None)
+                title = f"{ground.staged.name}, killed {NAMES[kind]}"
+                name = "-".join(filter(None, (kind, result.scenario.split(",")[0])))
+                lines = [title, *wrapped("why", result.fault), *result.bad[0][0].story]
+                kept.append(evidence.keep(name, lines, program, title, result.fault))
+    return kept
 
 
 def _as_json(found):
