@@ -36,8 +36,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         return result
     stories = Stories(ground)
     undisturbed = _undisturbed(ground, kind, scenario, ticket, stories)
-    if scenario.after and undisturbed.broken:
-        # The kill before it was one too many: no point of it is to blame, and to kill it there would say nothing.
+    if undisturbed.broken and (scenario.after or scenario.faults):
+        # The kill before it, or what fails outside, was too much already: no point is to blame, and to kill it there would say nothing.
         result.outcomes, result.seconds = [undisturbed], time.monotonic() - began
         return result
     result.undisturbed = undisturbed.broken
