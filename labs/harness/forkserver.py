@@ -26,9 +26,11 @@ def serve(requests, modules):
             importlib.import_module(name)
         except ImportError:
             pass   # a Python built without it
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))   # before another kit that is installed
     from labs.harness.becoming import LIBC
     from labs.harness.keeper import keep
     from labs.harness.messages import receive
+    del sys.path[0]   # the kit is no program's business
     if sys.platform == "linux":
         PR_SET_DUMPABLE = 4
         LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no program may reach into it, or into a keeper, through /proc
@@ -46,5 +48,4 @@ def serve(requests, modules):
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
     serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])()
