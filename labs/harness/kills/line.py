@@ -96,5 +96,10 @@ class Lines:
         def called(frame, event, _):
             return tracers.get(frame.f_code.co_filename)
 
+        def blind():
+            threading.settrace(None)
+            sys.settrace(None)
+
+        os.register_at_fork(after_in_child=blind)   # a child would count on its own, into the same memory
         threading.settrace(called)
         sys.settrace(called)
