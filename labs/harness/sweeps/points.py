@@ -118,8 +118,8 @@ def _blind(kind, process, program):
     if not events:
         return "nothing of the program could be followed: it ended before any of its own code ran" if kind == LINE else \
             "the program made no system call that leaves a trace"
-    own = [request for request in program.outside.requests if request.client == process.pid]
-    if kind == LINE and own and events[-1][0] < own[-1].received:
+    sent = [request for request in program.outside.requests if request.client == process.pid]
+    if kind == LINE and sent and events[-1][0] < sent[-1].received:
         file, line = events[-1][1:]
         return f"the program turned off its own line events at {own(file)}:{line}, before its last request: what is not seen does not pass"
     return None
