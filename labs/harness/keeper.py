@@ -80,8 +80,8 @@ class _Keeper:
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = power.Recorder(self.home) if start.get("writes") else None
-        self.listener, self.held, self.count, self.calls = None, None, 0, []
-        self.killed, self.code, self.until, self.outlived = False, None, None, []
+        self.listener, self.held, self.shut, self.count, self.calls = None, None, False, 0, []
+        self.struck, self.killed, self.code, self.until, self.outlived = False, False, None, None, []
         self.poll = select.poll()
         for descriptor in (ours, woken):
             self.poll.register(descriptor, select.POLLIN)
@@ -120,14 +120,20 @@ class _Keeper:
         word = "kill" if message is None else message["word"]
         if word == "kill":
             self.strike()
-        elif word in ("stop", "cont"):
-            self.signal(signal.SIGSTOP if word == "stop" else signal.SIGCONT)
+        elif word == "cont" and not self.shut:
+            self.signal(signal.SIGCONT)
+        elif word == "stop":
+            self.signal(signal.SIGSTOP)
+            if not self.held:   # else it stops when its call is over
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            self.say(stopped=True)
         elif word == "go" and self.held:
             call, self.held = self.held, None
             syscall.let_go_on(self.listener, call)
+        return word
 
     def open_the_gate(self):
-        os.waitpid(self.pid, os.WUNTRACED)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if self.watches and not self.told.text:
             try:
                 self.listener = syscall.listener_of(self.pid, self.told.number)
@@ -137,7 +143,10 @@ class _Keeper:
                 self.strike()
         if self.start.get("gated"):
             self.say(ready=True)
-            self.hear()
+            self.shut = True
+            while self.hear() not in ("go", "kill"):
+                pass
+            self.shut = False
         self.signal(signal.SIGCONT)
 
     # ---- with the program
@@ -145,16 +154,19 @@ class _Keeper:
     def signal(self, number):
         try:
             os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
+        except ProcessLookupError:
+            os.kill(self.pid, number)   # it was born this moment, and has no group of its own yet
+        except PermissionError:
             pass   # all of them are dead
 
     def strike(self):
+        self.struck = True
         self.killed = self.killed or self.code is None
         self.signal(signal.SIGKILL)
 
     def see_a_call(self):
         call = syscall.next_call(self.listener)
-        if call is None:
+        if call is None or self.struck:   # one that another thread makes while it dies: it gets no answer either
             return
         self.count += 1
         strikes = self.count == self.start.get("strike")
