@@ -91,10 +91,14 @@ def watch_this_process(locks=False):
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
-    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER = 38, 1, 8
+    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE = 38, 1, 8, 32
     _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    listener = _LIBC.syscall(ctypes.c_long(NUMBERS["seccomp"]), ctypes.c_long(SET_MODE_FILTER), ctypes.c_long(NEW_LISTENER),
-                            ctypes.byref(Program(len(program) // 8, ctypes.addressof(code))))
+    # A signal that it handles does not make a call that was seen begin anew, and count twice; Linux before 5.19 cannot do that.
+    for flags in (NEW_LISTENER | WAIT_KILLABLE, NEW_LISTENER):
+        listener = _LIBC.syscall(ctypes.c_long(NUMBERS["seccomp"]), ctypes.c_long(SET_MODE_FILTER), ctypes.c_long(flags),
+                                ctypes.byref(Program(len(program) // 8, ctypes.addressof(code))))
+        if listener >= 0 or ctypes.get_errno() != errno.EINVAL:
+            break
     if listener < 0:
         error = ctypes.get_errno()
         raise CannotWatch("another watcher is there already, and the kernel allows one" if error == errno.EBUSY else
@@ -149,10 +153,13 @@ def let_go_on(listener, call):
 # ---- what a call is about, read from whoever makes it while it waits
 
 def memory(call, address, size):
-    """`size` bytes of the memory of whoever makes the call."""
-    with open(f"/proc/{call.thread}/mem", "rb", buffering=0) as file:
-        file.seek(address)
-        return file.read(size)
+    """`size` bytes of the memory of whoever makes the call, or as many as there are. Raises OSError."""
+    try:
+        with open(f"/proc/{call.thread}/mem", "rb", buffering=0) as file:
+            file.seek(address)
+            return file.read(size)
+    except (OverflowError, MemoryError) as error:
+        raise OSError(errno.EFAULT, str(error)) from None   # the call will say so too
 
 
 def paths(call):
@@ -160,13 +167,17 @@ def paths(call):
     return [_path(call, folder, argument) for folder, argument in _PATHS.get(call.name, [])]
 
 
-def _path(call, folder, argument):
-    address = call.arguments[argument]
-    data = b""
+def text(call, argument):
+    """The text that an argument of the call points to."""
+    address, data = call.arguments[argument], b""
     while b"\0" not in data and len(data) < _LONGEST_PATH:
         # Up to the end of a page at a time: the next one may not be there.
         data += memory(call, address + len(data), 4096 - (address + len(data)) % 4096)
-    name = os.fsdecode(data.split(b"\0")[0])
+    return os.fsdecode(data.split(b"\0")[0])
+
+
+def _path(call, folder, argument):
+    name = text(call, argument)
     descriptor = _AT_FDCWD if folder is None else ctypes.c_int(call.arguments[folder]).value
     above = f"/proc/{call.thread}/{'cwd' if descriptor == _AT_FDCWD else f'fd/{descriptor}'}"
     return os.path.normpath(os.path.join(os.readlink(above), name))
