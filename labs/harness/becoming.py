@@ -92,6 +92,7 @@ def _run_module(start, lines):
     for name in [name for name in sys.modules if name.partition(".")[0] == "labs"]:
         del sys.modules[name]
     preloaded = set(sys.modules)
+    _open_streams()
     sys.dont_write_bytecode = True
     sys.path.insert(0, start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
@@ -104,6 +105,16 @@ def _run_module(start, lines):
     sys.modules["__main__"] = types.ModuleType("__main__")
     code = _code_of(lambda: runpy._run_module_as_main(start["module"]))
     _end(["__main__", *(name for name in sys.modules if name not in preloaded)], code)
+
+
+def _open_streams():
+    """Make the standard streams anew: a text stream asks when it is made whether it can seek, and those that are here asked another file."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        new = open(number, "w" if number else "r", 1 if name == "stderr" else -1, old.encoding, old.errors, "\n", closefd=False)
+        new.buffer.raw.name = f"<{name}>"
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
 
 
 def _code_of(run):

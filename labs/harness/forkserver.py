@@ -26,11 +26,12 @@ def serve(requests, modules):
             importlib.import_module(name)
         except ImportError:
             pass   # a Python built without it
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))   # before another kit that is installed
+    # Ours come first while they are loaded, and never again: an installed package may be called `labs` too.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from labs.harness.becoming import LIBC
     from labs.harness.keeper import keep
     from labs.harness.messages import receive
-    del sys.path[0]   # the kit is no program's business
+    del sys.path[0]
     if sys.platform == "linux":
         PR_SET_DUMPABLE = 4
         LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no program may reach into it, or into a keeper, through /proc

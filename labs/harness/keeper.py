@@ -42,6 +42,7 @@ from .kills import power, syscall
 from .kills.line import Lines
 from .messages import receive, send
 
+MOST_OUTLIVED = 20   # that are named
 PATIENCE = 1.0   # seconds in which what a program left behind may still end by itself
 
 
@@ -197,26 +198,22 @@ class _Keeper:
             if self.killed:
                 self.signal(signal.SIGKILL)
         late = self.killed or time.monotonic() > self.until
-        alive = []
-        for child in _children() - {self.pid}:
-            if self.killed and _group(child) == self.pid:
-                os.waitpid(child, 0)
-            elif not os.waitpid(child, os.WNOHANG)[0]:
-                alive.append(child)
-        if alive and late:
+        while children := _children() - {self.pid}:   # whoever has died leaves its own children to us
+            alive = [child for child in children if not os.waitpid(child, os.WNOHANG)[0]]
+            if alive and not late:
+                return False
             for child in alive:
-                self.outlived.append(_in_words(child))
+                if not (self.killed and _group(child) == self.pid) and len(self.outlived) < MOST_OUTLIVED:
+                    self.outlived.append(_in_words(child))
                 os.kill(child, signal.SIGKILL)
+            for child in alive:
                 os.waitpid(child, 0)
-        if alive or _children() - {self.pid}:   # whoever has died leaves its own children to us
-            return self.is_over() if late else False
         os.waitpid(self.pid, 0)
         return True
 
     @property
     def struck_itself(self):
-        strike = self.start.get("strike")
-        return bool(strike) and not self.watches and self.code == -signal.SIGKILL and self.lines.count == strike
+        return not self.watches and self.lines is not None and self.lines.struck and self.code == -signal.SIGKILL
 
     def report(self):
         by_line = self.lines is not None and not self.watches
@@ -241,9 +238,13 @@ def _group(pid):
         return None
 
 
-def _in_words(pid):
+def _command(pid):
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
-        words = ""
-    return f"process {pid} ({words[:80] or 'it has just ended'})"
+        return ""
+
+
+def _in_words(pid):
+    words = _command(pid)
+    return f"process {pid} ({words[:80] if words and words != _command('self') else 'a process that it forked'})"

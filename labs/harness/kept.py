@@ -6,11 +6,13 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from .messages import receive, send
 from .processes import ProgramFault
 
+_KILLED = "the program killed a process that watches it"
 _SERVER = Path(__file__).with_name("forkserver.py")
 
 
@@ -41,7 +43,10 @@ class ForkServer:
                 return self._idle.pop()
             ours, theirs = socket.socketpair()
             with theirs:
-                send(self._ours, "a keeper", [theirs.fileno()])
+                try:
+                    send(self._ours, "a keeper", [theirs.fileno()])
+                except OSError:
+                    raise ProgramFault(_KILLED) from None
             return ours
 
     def give_back(self, keeper):
@@ -68,16 +73,15 @@ class Kept:
         self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
         self._server, self._keeper, self.report = server, server.keeper(), None
         self._stands = {what: threading.Event() for what in ("ready", "at", "stopped")}
-        send(self._keeper, start, inner)
+        self.fault = None   # a sentence where the program has ended and there is no report that says how
+        with suppress(OSError):
+            send(self._keeper, start, inner)
         for descriptor in inner:
             os.close(descriptor)
-        self.pid = self._next()["pid"]
-
-    def _next(self):
         message, _ = receive(self._keeper)
         if message is None:
-            raise ProgramFault("the keeper of the program was killed")
-        return message
+            raise ProgramFault(_KILLED)
+        self.pid = message["pid"]
 
     def until_ready(self):
         """Wait until a gated start stands at its gate."""
@@ -105,7 +109,9 @@ class Kept:
     def wait(self):
         try:
             while self.report is None:
-                message = self._next()
+                message, _ = receive(self._keeper)
+                if message is None:
+                    return self._lost()
                 if "code" in message:
                     self.report = message
                 for what in self._stands:
@@ -115,6 +121,16 @@ class Kept:
             for stands in self._stands.values():
                 stands.set()   # nobody waits for it any more
         self._server.give_back(self._keeper)
+        return self.report["code"]
+
+    def _lost(self):
+        """Its keeper is gone, and nobody but the program can have done that. What is left of it is ours now."""
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with suppress(OSError):
+            os.waitpid(self.pid, 0)
+        self.fault = _KILLED
+        self.report = {"code": -signal.SIGKILL, "killed": False, "outlived": [], "trouble": None, "events": 0, "last": None, "all": None, "writes": None}
         return self.report["code"]
 
     def signal(self, number):
@@ -134,4 +150,5 @@ class Kept:
 
     def _say(self, word):
         # A word that comes when the program has ended is not for the next one: the keeper hears it before that one begins.
-        send(self._keeper, {"word": word})
+        with suppress(OSError):
+            send(self._keeper, {"word": word})

@@ -156,6 +156,8 @@ class Process:
         self.wait_until(lambda: not self.running, "end", deadline)
         if self.too_much_output:
             raise ProgramFault(f"{self} {self.end}")
+        if self._body.fault:
+            raise ProgramFault(f"{self}: {self._body.fault}")
         return self
 
     def kill(self, bury=True):
@@ -237,7 +239,7 @@ class Process:
 class Spawned:
     """A program's process as our own child, in a process group of its own."""
 
-    killed, report = False, None   # by anybody but us, and by whom
+    killed, report, fault = False, None, None   # by anybody but us, and by whom
 
     def __init__(self, command, folder, environment):
         try:

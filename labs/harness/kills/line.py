@@ -15,8 +15,10 @@ import time
 
 MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
 DEEPEST = 32            # of the lines that are under way, the innermost ones
-_HEAD, _EVENT, _FRAME = struct.Struct("=Q"), struct.Struct("=dII"), struct.Struct("=II")   # how many; seconds, file, line; file, line
-_STACK = _HEAD.size + MOST_EVENTS * _EVENT.size
+# How many, and whether the process came to the one before which it had to die; seconds, file, line; file, line.
+_HEAD, _EVENT, _FRAME = struct.Struct("=QQ"), struct.Struct("=dII"), struct.Struct("=II")
+_STACK = _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size   # the first event is always the last one
+_DEPTH = struct.Struct("=Q")
 
 
 class Lines:
@@ -24,27 +26,32 @@ class Lines:
 
     def __init__(self, files):
         self.files = files
-        self._memory = mmap.mmap(-1, _STACK + _HEAD.size + DEEPEST * _FRAME.size)
+        self._memory = mmap.mmap(-1, _STACK + _DEPTH.size + DEEPEST * _FRAME.size)
 
     @property
     def count(self):
         """How many lines were about to run so far."""
         return _HEAD.unpack_from(self._memory)[0]
 
+    @property
+    def struck(self):
+        """Whether the process came to the event before which it had to die."""
+        return bool(_HEAD.unpack_from(self._memory)[1])
+
     def event(self, number):
-        """The `number`-th event, from 1, as (seconds, file, line)."""
-        at, file, line = _EVENT.unpack_from(self._memory, _HEAD.size + (number - 1) * _EVENT.size)
+        """The `number`-th event, from 1, as (seconds, file, line); number 0 is the last one."""
+        at, file, line = _EVENT.unpack_from(self._memory, _HEAD.size + number * _EVENT.size)
         return at, self.files[file], line
 
     @property
     def last_event(self):
-        return self.event(min(self.count, MOST_EVENTS)) if self.count else None
+        return self.event(0) if self.count else None
 
     @property
     def stack(self):
         """The lines that are under way now, as [file, line], the innermost first; of the point of a kill, or where each line is asked for."""
-        count, = _HEAD.unpack_from(self._memory, _STACK)
-        frames = (_FRAME.unpack_from(self._memory, _STACK + _HEAD.size + number * _FRAME.size) for number in range(count))
+        depth, = _DEPTH.unpack_from(self._memory, _STACK)
+        frames = (_FRAME.unpack_from(self._memory, _STACK + _DEPTH.size + number * _FRAME.size) for number in range(depth))
         return [[self.files[file], line] for file, line in frames]
 
     def all(self):
@@ -53,7 +60,8 @@ class Lines:
     def follow(self, folder, strike=None, stacks=False):
         """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
 
-        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line, else only there.
+        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line,
+        else only there. What it forks is not followed: it would count the same numbers again.
         """
         index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
         put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
@@ -63,12 +71,14 @@ class Lines:
         def about_to_run(file, frame):
             nonlocal count
             with lock:
-                if count < MOST_EVENTS:
-                    put(memory, first + count * size, clock(), file, frame.f_lineno)
+                now = clock()
                 count += 1
-                head(memory, 0, count)
+                put(memory, first, now, file, frame.f_lineno)
+                if count <= MOST_EVENTS:
+                    put(memory, first + count * size, now, file, frame.f_lineno)
                 if stacks or count == strike:
                     note_stack(frame)
+                head(memory, 0, count, count == strike)
                 if count == strike:
                     kill(group, signal.SIGKILL)
 
@@ -77,12 +87,10 @@ class Lines:
             while frame is not None and depth < DEEPEST:
                 file = index.get(frame.f_code.co_filename)
                 if file is not None:
-                    _FRAME.pack_into(memory, _STACK + head_size + depth * frame_size, file, frame.f_lineno)
+                    _FRAME.pack_into(memory, _STACK + _DEPTH.size + depth * _FRAME.size, file, frame.f_lineno)
                     depth += 1
                 frame = frame.f_back
-            head(memory, _STACK, depth)
-
-        head_size, frame_size = _HEAD.size, _FRAME.size
+            _DEPTH.pack_into(memory, _STACK, depth)
 
         def tracer(file):
             def trace(frame, event, _):
@@ -100,6 +108,6 @@ class Lines:
             threading.settrace(None)
             sys.settrace(None)
 
-        os.register_at_fork(after_in_child=blind)   # a child would count on its own, into the same memory
+        os.register_at_fork(after_in_child=blind)
         threading.settrace(called)
         sys.settrace(called)

@@ -16,16 +16,18 @@ import time
 
 from . import syscall
 
-_LARGEST = 16 << 20   # bytes of one write
+_LARGEST, _MOST = 16 << 20, 64 << 20   # bytes of one write, and of all
 _COPIES = {"sendfile": (1, 2, None, 3), "copy_file_range": (0, 1, 3, 4)}   # as _copied() takes them
 _MOST_PARTS, _FARTHEST = 1024, (1 << 63) - 1   # more of them, or a place beyond, and the kernel refuses
+_FEW = 32   # unsynced changes that are left out, lost or torn one by one; of more, the last ones and then evenly spread ones
+WHOLE = ("everything got there", "only what was synced got there", "names got there, contents did not", "contents got there, names did not")
 
 
 class Recorder:
     """Notes what is done to the files below `home`. `found` is a list of [seconds, what, …]; see `note`."""
 
     def __init__(self, home):
-        self.home, self.found = os.path.realpath(home), []
+        self.home, self.found, self._size = os.path.realpath(home), [], 0
 
     def note(self, call):
         """Write down what the waiting call is about to do:
@@ -64,15 +66,18 @@ class Recorder:
             elif name in ("fsync", "fdatasync"):
                 yield "sync", self._short(path)
             elif name == "ftruncate":
-                if arguments[1] <= _FARTHEST:
-                    yield "cut", self._short(path), arguments[1]
+                yield from self._sized("cut", self._short(path), arguments[1])
             elif name == "fallocate":
                 if arguments[1] == 0 and max(arguments[2:4]) <= _FARTHEST:   # it makes the file longer, with zeros
-                    yield "extend", self._short(path), arguments[2] + arguments[3]
+                    yield from self._sized("extend", self._short(path), arguments[2] + arguments[3])
                 elif arguments[1] != 1:  # FALLOC_FL_KEEP_SIZE alone changes nothing that can be read
                     yield "unknown", name
             else:
                 yield from self._write(call, number, self._short(path))
+
+    def _sized(self, what, path, length):
+        if length <= _FARTHEST:   # a negative one is refused
+            yield ("unknown", "a file of more than 64 MiB") if length > _MOST else (what, path, length)
 
     def _below(self, path):
         return path == self.home or path.startswith(self.home + os.sep)
@@ -120,7 +125,10 @@ class Recorder:
         if what == "rename" and not all(map(self._below, paths)):
             yield "unknown", "a rename into LAB_HOME or out of it"
             return
-        more = [call.arguments[1]] if what == "cut" else [syscall.text(call, 0)] if what == "symlink" else []
+        if what == "cut":
+            yield from self._sized(what, self._short(paths[0]), call.arguments[1])
+            return
+        more = [syscall.text(call, 0)] if what == "symlink" else []
         yield what, *map(self._short, paths), *more
 
     def _write(self, call, number, path):
@@ -132,7 +140,8 @@ class Recorder:
             if arguments[2] > _MOST_PARTS:
                 return
             vector = syscall.memory(call, arguments[1], 16 * arguments[2])
-            data = b"".join(syscall.memory(call, *part) for part in struct.iter_unpack("=QQ", vector[:len(vector) // 16 * 16]))
+            data = b"".join(syscall.memory(call, at, min(size, _LARGEST))
+                            for at, size in struct.iter_unpack("=QQ", vector[:len(vector) // 16 * 16]))
         elif call.name in _COPIES:
             data, to = _copied(call, *_COPIES[call.name])
             position = position if to is None else to
@@ -148,6 +157,10 @@ class Recorder:
                 return
         if flags & os.O_APPEND:
             position = None
+        self._size += len(data)
+        if self._size > _MOST or (position or 0) > _MOST:
+            yield "unknown", f"a write of more than {_MOST >> 20} MiB in all"
+            return
         yield "write", path, position, base64.b64encode(data).decode()
         if flags & os.O_DSYNC:
             yield "sync", path
@@ -264,16 +277,17 @@ class Disk:
     def states(self):
         """The states that a power cut may leave now, each as ({path: content, None for a folder}, in words how it comes about)."""
         pending = self.pending
-        yield self._with(pending), "everything got there"
+        yield self._with(pending), WHOLE[0]
         if not pending:
             return
-        yield self._with([]), "only what was synced got there"
+        yield self._with([]), WHOLE[1]
         names = [done for done in pending if done[0] in _NAMES]
-        yield self._with(names), "names got there, contents did not"
-        yield self._with([done for done in pending if done not in names]), "contents got there, names did not"
-        for count in range(1, len(pending)):
+        yield self._with(names), WHOLE[2]
+        yield self._with([done for done in pending if done[0] not in _NAMES]), WHOLE[3]
+        for count in spread(range(1, len(pending)), _FEW):
             yield self._with(pending[:count]), f"only the first {count} of {len(pending)} unsynced changes got there"
-        for number, done in enumerate(pending):
+        for number in spread(range(len(pending)), _FEW):
+            done = pending[number]
             yield self._with(pending[:number] + pending[number + 1:]), f"all got there but this: {_in_words(done, self._now)}"
             if done[0] == "write" and len(done[3]) > 1:
                 torn = (*done[:3], done[3][:len(done[3]) // 2])
@@ -288,6 +302,15 @@ class Disk:
                 number = names[path]
                 found[path] = None if number == "folder" else number if isinstance(number, tuple) else contents.get(number, b"")
         return found
+
+
+def spread(things, most):
+    """The things, in order, where there are at most `most`; of more, the last ones and of the rest evenly spread ones."""
+    if len(things) <= most:
+        return list(things)
+    last = most // 4
+    early = things[:len(things) - last]
+    return [early[number * len(early) // (most - last)] for number in range(most - last)] + list(things[len(things) - last:])
 
 
 _NAMES = ("enter", "leave", "move")

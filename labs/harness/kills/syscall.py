@@ -163,12 +163,12 @@ def memory(call, address, size):
 
 
 def paths(call):
-    """The absolute paths that the call names, none of them followed where it is a link."""
+    """The absolute paths that the call names, not followed where their last part is a link."""
     return [_path(call, folder, argument) for folder, argument in _PATHS.get(call.name, [])]
 
 
 def text(call, argument):
-    """The text that an argument of the call points to."""
+    """The text that an argument of the call points to: a path, or what a link is to say."""
     address, data = call.arguments[argument], b""
     while b"\0" not in data and len(data) < _LONGEST_PATH:
         # Up to the end of a page at a time: the next one may not be there.
@@ -180,7 +180,9 @@ def _path(call, folder, argument):
     name = text(call, argument)
     descriptor = _AT_FDCWD if folder is None else ctypes.c_int(call.arguments[folder]).value
     above = f"/proc/{call.thread}/{'cwd' if descriptor == _AT_FDCWD else f'fd/{descriptor}'}"
-    return os.path.normpath(os.path.join(os.readlink(above), name))
+    # The folder is followed as the kernel will, so that a file has one path however it is named.
+    folder, last = os.path.split(os.path.join(os.readlink(above), name).rstrip("/"))
+    return os.path.realpath(os.path.join(folder, last)) if last in ("", ".", "..") else os.path.join(os.path.realpath(folder), last)
 
 
 def descriptor(call):

@@ -6,7 +6,7 @@ from random import Random
 from ..kills.boundary import BOUNDARIES, held_at
 from ..processes import ProgramFault
 from ..side_by_side import side_by_side
-from .points import CALL, FOLLOW, LINE, CouldNot, own, scout
+from .points import CALL, FOLLOW, LINE, CouldNot, at_point, own, scout
 from .result import Result, Stories
 from .rules import judged
 from .trial import RESUME, START, Trial
@@ -63,10 +63,11 @@ def _drawn(random, kinds, which):
 
 def _killed_twice(ground, ticket, stories, first, second):
     trial = Trial.prepared(ground, "double", START, ticket)
-    twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
-    if twice:
-        trial.finish()
-    broken = judged(trial)
+    with at_point(f"two kills, at {first[0]} {first[1]} and {second[0]} {second[1]}", trial.program):
+        twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
+        if twice:
+            trial.finish()
+        broken = judged(trial)
     if not twice and not broken:
         ground.discard(trial.program)
         return None

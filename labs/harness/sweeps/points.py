@@ -1,18 +1,33 @@
 """The sweeps over every point of a run: each line event of its own files, each system call that leaves a trace."""
 
 import time
+from bisect import bisect
 from collections import Counter
+from contextlib import contextmanager
 
+from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .result import Result, Stories
 from .rules import judged
 from .trial import Trial
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
+LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of its trials takes longer, and WORK is for all of them
+FARTHEST = 1 << 21   # no point beyond this one is tried
 
 LINE, CALL = "line", "syscall"
 FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
 _NAMES = {LINE: "line", CALL: "system call"}
+
+
+@contextmanager
+def at_point(point, program):
+    """A ProgramFault that ends the sweep, like that of a program that hangs, says where it was and of which program."""
+    try:
+        yield
+    except ProgramFault as fault:
+        fault.point, fault.program = point, program
+        raise
 
 
 class CouldNot(Exception):
@@ -48,8 +63,9 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
 
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
-        reached = trial.kill(strike=number, **FOLLOW[kind])
-        broken = trace_free.judged(trial) if reached else judged(trial)
+        with at_point(names[number - 1], trial.program):
+            reached = trial.kill(strike=number, **FOLLOW[kind])
+            broken = trace_free.judged(trial) if reached else judged(trial)
         stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place)
@@ -107,32 +123,43 @@ def scout(ground, kind, scenario, ticket, **keeping):
         process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
         if process.report["trouble"]:
             raise CouldNot(process.report["trouble"])
-        return process.report["all"], _blind(kind, process, program)
+        events, count = process.report["all"], min(process.report["events"], FARTHEST)
+        # Of very many line events not all are kept. Of the others only the number is known.
+        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program, scenario)
     finally:
         ground.discard(program)
 
 
-def _blind(kind, process, program):
-    """Whether line events ended before the last request of the very process that they are of."""
+def _blind(kind, process, program, scenario):
+    """Whether the run ended otherwise than undisturbed ones do, or the process sent requests with no line event between two of them."""
     events = process.report["all"]
     if not events:
         return "nothing of the program could be followed: it ended before any of its own code ran" if kind == LINE else \
             "the program made no system call that leaves a trace"
     sent = [request for request in program.outside.requests if request.client == process.pid]
-    if kind == LINE and sent and events[-1][0] < sent[-1].received:
-        file, line = events[-1][1:]
-        return f"the program turned off its own line events at {own(file)}:{line}, before its last request: what is not seen does not pass"
+    if kind == LINE and sent:
+        # The record is written before each request, so that lines have run since the one before. The last event is always kept.
+        received, last = [0.0, *(request.received for request in sent)], process.report["last"]
+        times = [at for at, *_ in process.report["all"]] + [last[0]]
+        for one, other in zip(received, received[1:]):
+            if bisect(times, other) == bisect(times, one) and process.report["events"] == len(process.report["all"]) or last[0] < other:
+                _, file, line = next(event for event in reversed([*process.report["all"], last]) if event[0] < other)
+                return (f"nothing of the program could be followed from {own(file)}:{line} to its next request (it turned off line events there, or "
+                        "became another program by exec): what is not seen does not pass")
+    if process.code != (3 if scenario.ends == "failed" else 0):
+        return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
     return None
 
 
 def _chosen(events):
     """The numbers of the points to be tried: all of them, unless there are very many."""
-    if len(events) <= MOST:
+    most = max(LEAST, min(MOST, WORK // max(1, len(events))))
+    if len(events) <= most:
         return range(1, len(events) + 1)
     seen, chosen = Counter(), []
     for number, (*_, file, line) in enumerate(events, 1):
         seen[file, line] += 1
-        if seen[file, line] <= 3 or number % (len(events) // MOST + 1) == 0:
+        if seen[file, line] <= 3 or number % (len(events) // most + 1) == 0:
             chosen.append(number)
     return chosen
 
@@ -141,7 +168,10 @@ def _names(kind, events):
     """Each point in words."""
     if kind == LINE:
         times, names = Counter(), []
-        for _, file, line in events:
+        for number, (_, file, line) in enumerate(events, 1):
+            if file is None:
+                names.append(f"line event {number}")
+                continue
             times[file, line] += 1
             count = times[file, line]
             names.append(f"{own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))

@@ -47,6 +47,9 @@ def _raced(ground, ticket, stories, point, experiment):
     except Bad as bad:
         broken = {3: (bad.outcome, str(bad))}
     except ProgramFault as fault:
+        if any(process.running for process in trial.program.processes):   # it hangs, and would hang again and again
+            fault.point, fault.program = point, trial.program
+            raise
         broken = {3: ("lost", str(fault))}
     return stories.outcome(point, trial.program, broken)
 

@@ -70,13 +70,13 @@ class Result:
     @property
     def fault(self):
         """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
+        if self.bad:
+            outcome, _, why = self.bad[0]
+            return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
         if self.blind:
             return self.blind
         if not self.outcomes:
             return "there was no point to kill it at"
-        if self.bad:
-            outcome, _, why = self.bad[0]
-            return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
         if 10 * self.missed > len(self.outcomes):
             return f"{self.missed} of {len(self.outcomes)} points were not reached again: no two runs of the program are alike"
         return None

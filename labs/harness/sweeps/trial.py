@@ -1,6 +1,8 @@
 """One trial: a run that is killed, once or more, and finished; and all that was seen of it."""
 
+import os
 import shutil
+import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -53,11 +55,22 @@ class Before:
 
     def put_into(self, trial):
         program = trial.program
-        shutil.copytree(self.home, program.home, symlinks=True, dirs_exist_ok=True)
+        try:
+            shutil.copytree(self.home, program.home, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+        except OSError as error:
+            raise ProgramFault(f"what it left in LAB_HOME cannot be copied: {str(error)[:160]}") from None
         program.outside.repeat(self.seen.sent)
         program.processes += [self.seen.process, self.seen.asked]
         trial.kills.append(replace(self.seen, sent=list(program.outside.requests)))
         trial.begun = True
+
+
+def _copy(source, target):
+    mode = os.lstat(source).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        os.mknod(target, mode)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _first(scenario):
@@ -121,7 +134,8 @@ class Trial:
     @property
     def trace_free(self):
         """Whether the kills left nothing at all: no word, no file, no request."""
-        return not self.program.outside.requests and not any(self.program.home.iterdir()) and \
+        home = self.program.home
+        return not self.program.outside.requests and home.is_dir() and not any(home.iterdir()) and \
             not any(seen.process.stdout or seen.process.stderr for seen in self.kills)
 
     def finish(self):

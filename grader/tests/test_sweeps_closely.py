@@ -1,0 +1,115 @@
+"""The sweeps and programs in styles of their own: right ones are not refused, wrong ones do not hide, odd ones break nothing."""
+
+import shutil
+
+import psutil
+import pytest
+
+from labs.harness import processes
+from labs.harness.ground import Ground
+from labs.harness.kills.power import spread
+from labs.harness.outside import Outside
+from labs.harness.processes import ProgramFault
+from labs.harness.scratch import scratch
+from labs.harness.staging import KIT, stage
+from labs.harness.sweeps import CALL, LINE, POWER, RACE, START, sweep
+from labs.harness.tickets import make_ticket
+
+MAIN = "sys.exit(main(sys.argv[1:]))"
+HEAD = "import atexit, ctypes, logging, os, signal, socket, threading, time, _thread\nfrom .storage import in_home\n"
+#: Programs that do all that the solution does, and before it, or instead of calling main(argv), this; with the kinds of sweep that matter.
+RIGHT = {
+    "puts all sorts into sys.modules": ("sys.modules['no_such'], sys.modules['odd'] = None, object()\nreturn main(argv)", [CALL]),
+    "sets up its streams": ("sys.stdout.reconfigure(line_buffering=True, encoding='utf-8')\nsys.stdin.reconfigure(errors='replace')\nreturn main(argv)", [CALL]),
+    "has its own way to say that it crashed": ("sys.excepthook = lambda *what: (sys.stdout.flush(), os._exit(code[0]))\ncode = [main(argv)]\nraise ValueError", [CALL]),
+    "logs much in its home": ("logging.basicConfig(level=0, filename=in_home('log'))\nfor n in range(300): logging.info(n)\nreturn main(argv)", [POWER]),
+    "has a socket, a pipe and a link in its home": (
+        "home = os.path.dirname(in_home('x'))\nif not os.path.lexists(in_home('link')):\n    os.mkfifo(in_home('pipe')) if not os.path.exists(in_home('pipe')) else 0\n"
+        "    os.symlink('folder', in_home('link'))\nos.makedirs(in_home('folder'), exist_ok=True)\nopen(in_home('link/file'), 'a').close()\n"
+        "listening = socket.socket(socket.AF_UNIX)\ntry:\n    listening.bind(in_home('socket'))\nexcept OSError:\n    pass\nreturn main(argv)", [CALL, POWER]),
+    "runs very many lines": ("for n in range(70_000):\n    pass\nreturn main(argv)", [LINE]),
+    "works in a fork and looks after it": (
+        "pid = os.fork()\nif not pid:\n    return main(argv)\nwhile True:\n    done, status = os.waitpid(pid, os.WNOHANG)\n    if done:\n"
+        "        os._exit(os.waitstatus_to_exitcode(status))\n    time.sleep(0.0005)", [LINE, CALL]),
+    "is woken by a timer": ("signal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)\nreturn main(argv)", [CALL]),
+}
+BLIND = {
+    "sys.settrace": "sys.settrace(None)\nreturn main(argv)",
+    "a thread of its own kind": (
+        "done = _thread.allocate_lock()\ndone.acquire()\ncodes = []\n\ndef work():\n    codes.append(main(argv))\n    done.release()\n"
+        "_thread.start_new_thread(work, ())\ndone.acquire()\nreturn codes[0]"),
+    "refusing to be followed": "return 1 if sys.gettrace() else main(argv)",
+}
+EVERY = 30
+
+
+@pytest.fixture(scope="module")
+def server():
+    processes.adopt_orphans()
+    with scratch() as folder, Outside(folder / "s", seed=5) as server:
+        yield server, folder
+
+
+@pytest.fixture
+def tried(server, request):
+    """`tried(body, kinds)`: sweep the solution under a `run(argv)` with this body; returns the Results."""
+    server, folder = server
+
+    def sweep_it(body, kinds):
+        place = folder / request.node.name.replace("/", "-").replace(" ", "-")
+        staged = stage(KIT / "solutions" / "05", place / "solution")
+        main = staged.folder / "starter" / "__main__.py"
+        lines = body.replace("\n", "\n    ")
+        text = main.read_text().replace(MAIN, "sys.exit(run(sys.argv[1:]))")
+        main.write_text(text.replace('if __name__ == "__main__":', f'{HEAD}\ndef run(argv):\n    {lines}\n\n\nif __name__ == "__main__":'))
+        written = place / "written"
+        shutil.copytree(staged.folder, written)
+        with Ground(stage(written, place / "staged"), server, place, 1, EVERY) as ground:
+            return [result for kind in kinds for result in sweep(ground, kind, make_ticket("closely"), scenarios=(START,))]
+    return sweep_it
+
+
+@pytest.mark.parametrize("style", RIGHT)
+def test_a_right_program_of_another_style_is_not_refused(tried, style):
+    for result in tried(*RIGHT[style]):
+        assert (result.fault, result.could_not) == (None, None), f"{result.kind}: {result.fault}"
+        assert result.missed == 0
+
+
+@pytest.mark.parametrize("how", BLIND)
+def test_a_program_that_is_not_followed_does_not_pass(tried, how):
+    result, = tried(BLIND[how], [LINE])
+    assert result.fault and "what is not seen does not pass" in result.fault
+
+
+@pytest.mark.parametrize("kind", [LINE, CALL, RACE, POWER])
+def test_a_program_that_kills_its_keeper_is_told_of(tried, kind):
+    known = set(psutil.Process().children(recursive=True))
+    with pytest.raises(ProgramFault, match="killed a process that watches it"):
+        tried("os.kill(os.getppid(), 9)\ntime.sleep(60)", [kind])
+    gone, alive = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - known, timeout=5)
+    assert not alive
+
+
+def test_what_went_on_after_a_kill_is_named(tried):
+    body = "if not os.fork():\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)\nreturn main(argv)"
+    result, = tried(body, [CALL])
+    assert "a process that it forked went on after the kill" in result.fault
+
+
+def test_calls_that_make_no_sense_break_no_keeper(tried):
+    body = ("libc = ctypes.CDLL(None)\nlong = ctypes.c_ulong\nfile = os.open(in_home('odd'), os.O_CREAT | os.O_WRONLY)\n"
+            "libc.open(long(2**64 - 1), os.O_CREAT, 0)\nlibc.writev(file, long(2**63), long(2**60))\nlibc.writev(file, long(4096), long(2**59))\n"
+            "libc.pwrite(file, long(2**63 + 5), long(9), ctypes.c_long(-7))\nlibc.ftruncate(file, ctypes.c_long(-5))\nreturn main(argv)")
+    for result in tried(body, [CALL, POWER]):
+        assert (result.fault, result.could_not) == (None, None)
+
+
+def test_a_huge_file_cannot_be_checked(tried):
+    result, = tried("os.ftruncate(os.open(in_home('huge'), os.O_CREAT | os.O_WRONLY), 1 << 40)\nreturn main(argv)", [POWER])
+    assert "64 MiB" in result.could_not
+
+
+def test_of_very_many_things_the_last_are_kept():
+    assert spread(range(5), 8) == [0, 1, 2, 3, 4]
+    assert spread(range(100), 8) == [0, 16, 32, 49, 65, 81, 98, 99]
