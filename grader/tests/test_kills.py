@@ -261,8 +261,8 @@ def test_a_program_that_turns_off_its_events_before_its_last_request_is_blind(be
                "status = connection.getresponse().status\nprint(status)\n")
     open_eyed, blind = bench.ground(request), bench.ground("import sys\n" "sys.settrace(None)\n" + request)
     assert scout(open_eyed, LINE, START, make_ticket("1"))[1] is None
-    assert scout(blind, LINE, START, make_ticket("1"))[1] == (
-        "the program turned off its own line events at __main__.py:2, before its last request: what is not seen does not pass")
+    assert scout(blind, LINE, START, make_ticket("1"))[1].startswith(
+        "nothing of the program could be followed from __main__.py:2 to its next request (it turned off line events there,")
 
 
 def test_what_is_made_up_when_a_module_is_loaded_is_made_up_anew_at_every_start(bench):
