@@ -69,6 +69,36 @@ def reset(number: LabNumber, yes: Annotated[bool, typer.Option("--yes", help="Do
 
 
 @app.command()
+def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder with a __main__.py, one that holds starter/, or solutions/NN.")],
+          kind: Annotated[list[str], typer.Option(metavar="KIND", help="line, syscall, double, race or power; again for more than one. "
+                                                  "Without it, all five.")] = (),
+          seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
+          lab: Annotated[str, typer.Option(metavar="NN", help="Judge by the rules that a program keeps after this lab: 01, 02, 03 or 05.")] = "05",
+          as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+          command: Annotated[str, typer.Option(metavar="LINE", help="The command line that starts the program in a copy of DIR, where it "
+                                               "is not Python.")] = None):
+    """Kill any program that keeps the contract at every line, before every system call, twice, in races, by power cut; say where it is unsafe."""
+    from labs.harness.sweeps import KINDS
+    from labs.harness.sweeps.rules import OF_LAB
+
+    from .command.sweeping import show_sweep
+    if unknown := set(kind) - set(KINDS):
+        raise Refused(f"there is no kind of sweep called {unknown.pop()}; there are {', '.join(KINDS)}")
+    lab = f"{int(lab):02}" if lab.isdecimal() else lab
+    if lab not in OF_LAB:
+        raise Refused(f"no sweep is judged by the rules of lab {lab}; there are {', '.join(OF_LAB)}")
+    raise typer.Exit(show_sweep(program, [one for one in KINDS if one in kind] or KINDS, seed, as_json, command, lab))
+
+
+@app.command()
+def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is swept.")] = None,
+          points: Annotated[int, typer.Option(metavar="N", min=1, help="How many points the plain loop tries, evenly spread; 0 would be all of them.")] = 60):
+    """Measure the sweeps against a plain loop that starts one interpreter per process on one core, over the same points."""
+    from .command.bench import show_bench
+    raise typer.Exit(show_bench(program, points))
+
+
+@app.command()
 def doctor():
     """Look whether the labs can run here, how this machine can kill and confine a program, and how to mend what lacks."""
     from .command.doctor import show_doctor

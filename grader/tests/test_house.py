@@ -37,10 +37,13 @@ def test_nothing_imports_upward_and_nobody_imports_a_program():
 def test_the_harness_knows_nothing_of_those_who_use_it():
     harness = KIT / "labs" / "harness"
     for path in harness.rglob("*.py"):
+        # It runs as a script, and knows the others by their whole names only.
+        whole = "labs.harness." if path == harness / "forkserver.py" else None
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 outside = node.level > len(path.relative_to(harness).parts)
-                assert not outside and (node.level or not node.module.startswith("labs")), f"{path}:{node.lineno}"
+                own = node.level or not node.module.startswith("labs") or whole and node.module.startswith(whole)
+                assert not outside and own, f"{path}:{node.lineno}"
 
 
 def test_the_top_level_holds_nothing_else():

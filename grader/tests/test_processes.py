@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -19,7 +20,7 @@ from labs.harness.kills.boundary import BOUNDARIES, IDS, held_at, killed_at
 from labs.harness.outside import Fault, Outside
 from labs.harness.processes import OUTPUT_LIMIT, ProgramFault, survivors
 from labs.harness.program import Program
-from labs.harness.scratch import scratch
+from labs.harness.scratch import remove, scratch
 from labs.harness.staging import KIT, NoProgram, stage
 from labs.harness.side_by_side import on_fresh_programs
 from labs.harness.tickets import make_ticket
@@ -68,7 +69,8 @@ def bench(session, request):
         program.discard()
     assert survivors(before) == [] and server.errors == []
     assert list(place.glob("*/runs")) == []
-    shutil.rmtree(place)
+    remove(place)
+    assert not place.exists()
 
 
 def gone(pid):
@@ -137,18 +139,75 @@ def test_what_a_program_remembers_of_its_own_folders_is_gone_at_the_next_start(b
     assert first.line() == "up"
     second = program.ask("b")
     assert second.stdout.split("\n") == ["kept in home", "kept in tmp", "kept in work", "up", ""], "the first one still runs"
-    program.kill(first)
+    places = first.folder, second.folder
+    program.kill(first, second)
     assert program.ask("c").stdout == "up\n"
-    assert not first.folder.exists() and not second.folder.exists()
+    assert not any((place / "tmp" / "mark").exists() for place in places)
+
+
+def test_a_place_in_which_nothing_was_written_serves_again(bench):
+    program = bench.shell('echo x > "$LAB_HOME/a"; echo "$HOME $(cat "$2")"')
+    other = bench.of(program.staged)
+    said = []
+    for one in (program, other):
+        for number in (1, 2):
+            process = one.start({"ticket_id": number}).wait()
+            program.kill(process)
+            said.append(process.stdout)
+        one.discard()
+    home, *_ = said[0].split()
+    assert said == [f'{home} {{"ticket_id": {number}}}\n' for number in (1, 2, 1, 2)]
+
+
+# Each puts back what can be put back: the length, the time, the name.
+@pytest.mark.parametrize("writes", [
+    'touch -r main keep; echo "echo new > x" > ../other; cat ../other > main; touch -r keep main; rm keep ../other',
+    'echo x > "$TMPDIR/x"', 'echo x > "$HOME/.x"', 'echo x > ../x', 'rm main', 'mv main x; cp -p x main; rm x', 'chmod 700 main', 'rm -r "$TMPDIR"',
+    'rm -r "$TMPDIR"; ln -s "$LAB_HOME" "$TMPDIR"', 'ln main "$LAB_HOME/main"', 'mkdir ../ticket.json ../ticket.json/x', 'cd /; rm -r "${HOME%/home}"',
+    'place=${HOME%/home}; cd /; rm -r "$place"; echo x > "$place"', 'mkdir closed; chmod 0 closed', 'rm -r "$HOME"; mkfifo "$HOME"'])
+def test_a_place_in_which_anything_was_written_never_serves_again(bench, writes):
+    program = bench.shell(f"[ $1 = write ] || exit 0\n{writes}\nexit 0")
+    written = program.begin("write").wait()
+    place = written.folder
+    assert written.code == 0 and not written.stderr
+    program.kill(written)
+    clean = program.begin("look").wait()
+    assert clean.folder != place and not os.path.lexists(place)
+    assert sorted(path.relative_to(clean.folder).as_posix() for path in clean.folder.rglob("*")) == ["home", "program", "program/main", "tmp"]
+    assert (clean.folder / "program" / "main").read_bytes() == (program.staged.folder / "main").read_bytes()
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_places_are_taken_from_many_threads_and_no_two_have_the_same(bench):
+    places, used, lock = bench.shell("").staged.places, set(), threading.Lock()
+
+    def take_and_give_back(_):
+        for _ in range(200):
+            place = places.take()
+            with lock:
+                assert place not in used
+                used.add(place)
+            with lock:
+                used.remove(place)
+            places.give_back(place)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(take_and_give_back, range(8)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_nothing_of_a_program_is_left_once_it_is_discarded(bench):
-    program = bench.shell('echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; echo up; sleep 1000')
-    process = program.begin("a")
+    program = bench.shell('cat "$HOME/a" "$TMPDIR/a" a; echo x > "$LAB_HOME/a"; echo x > "$HOME/a"; echo x > "$TMPDIR/a"; echo x > a; echo up; '
+                          '[ "$1" != stay ] || sleep 1000')
+    process = program.begin("stay")
     assert process.line() == "up"
-    assert program.discard() == [f"process {process.pid} (`a`)"]
-    assert gone(process.pid) and not process.folder.exists() and not program.home.exists()
+    assert program.discard() == [f"process {process.pid} (`stay`)"]
+    assert gone(process.pid) and not program.home.exists()
     assert program.discard() == []
+    assert bench.of(program.staged).ask("go").stdout == "up\n", "nor does another program of the same files find anything"
 
 
 def test_folders_too_deep_to_walk_are_discarded_too(bench):
@@ -156,14 +215,19 @@ def test_folders_too_deep_to_walk_are_discarded_too(bench):
 import os
 for place in (os.environ["LAB_HOME"], os.environ["TMPDIR"]):
     os.chdir(place)
+    print(len(os.listdir()))
     for _ in range(3000):
-        os.mkdir("deep")
+        os.makedirs("deep", exist_ok=True)
         os.chdir("deep")
 """)
-    process = program.begin("start").wait()
-    assert process.code == 0
+    first = program.begin("start").wait()
+    place = first.folder
+    assert (first.code, first.stdout) == (0, "0\n0\n")
+    program.kill(first)
+    second = program.ask("start")
+    assert (second.code, second.stdout) == (0, "1\n0\n") and not place.exists()
     program.discard()
-    assert not process.folder.exists() and not program.home.exists()
+    assert not program.home.exists()
 
 
 def test_a_chat_is_spoken_to_line_by_line(bench):

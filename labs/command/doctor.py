@@ -26,7 +26,7 @@ def show_doctor():
     if able:
         able = _section(console, "", _outside(), "✗", "red")
         _section(console, "", [machine.sqlite(), machine.port(PORT), machine.browser()], "!", "yellow")
-        _section(console, "\nHow this machine can kill a program (these labs use the first)", machine.kills(), "!", "yellow")
+        _section(console, "\nHow this machine can kill a program", machine.kills(), "!", "yellow")
         _section(console, "\nHow it can confine one (these labs use the last)", machine.confinement(), "!", "yellow")
     console.print()
     if able:

@@ -1,4 +1,4 @@
-"""The kill map in a terminal: only the lines at which a kill did harm, each with its neighbours."""
+"""The kill map in a terminal: only the lines at which the program is unsafe, each with its neighbours."""
 
 import io
 
@@ -14,12 +14,13 @@ STYLES = {"repeated": "bold red", "lost": "bold magenta", "broken": "bold yellow
 
 
 def bad_lines(sources, struck):
-    """The bad lines of each file as a rich renderable: with what came of the kills there, how many, and the first `why`.
+    """The unsafe lines of each file (Mapped.where) as a rich renderable: with what came of the kills there, how many, and the first `why`.
 
     `sources` maps file names to texts, `struck` are the sweep's points: those of `labs.harness.killmap.Mapped`.
     """
     mapped = Mapped(sources, struck)
-    parts = [part for file in mapped.files if file.bad for part in (Text(file.name, "bold"), _excerpt(file), Text())]
+    parts = [part for file in mapped.files if mapped.where[file.name]
+             for part in (Text(file.name, "bold"), _excerpt(file, mapped.where[file.name]), Text())]
     return Group(*parts, Text(mapped.verdict, "bold"), _legend(mapped.marks))
 
 
@@ -31,14 +32,14 @@ def as_text(renderable, width, most=24):
     return lines if len(lines) <= most else [*lines[:most - 2], "…", lines[-1]]
 
 
-def _excerpt(file):
+def _excerpt(file, unsafe):
     table = Table.grid(padding=(0, 1))
     table.add_column(width=2)
     table.add_column(justify="right", width=len(str(file.lines[-1].number)))
     table.add_column()
     skipped, said = False, None
     for place, line in enumerate(file.lines):
-        if not any(near.bad for near in file.lines[max(0, place - AROUND):place + AROUND + 1]):
+        if not any(near in unsafe for near in file.lines[max(0, place - AROUND):place + AROUND + 1]):
             skipped = True
             continue
         if skipped and table.row_count:
@@ -47,7 +48,7 @@ def _excerpt(file):
         sign, style = (MARKS[line.mark][0], STYLES[line.mark]) if line.mark else ("", "")
         table.add_row(Text(sign, style), Text(str(line.number), style if line.bad else "dim"),
                       Text(line.text, "bold" if line.bad else "dim", no_wrap=True, overflow="ellipsis"))
-        if line.bad:
+        if line in unsafe:
             why = shown(line.groups[0][0].why)
             words = Text(f"✂ {line.bad_kills:,} of {line.kills:,}, {MARKS[line.mark][1]}: ", style)
             words.append("as above" if why == said else why, "not bold default")

@@ -16,6 +16,8 @@ import sys
 import threading
 import time
 import types
+import weakref
+from contextlib import suppress
 
 from .kills import syscall
 
@@ -95,9 +97,14 @@ def _run_module(start, lines):
     sys.path.insert(0, start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
     if start.get("lines"):
-        lines.follow(start["folder"], None if start.get("calls") else start.get("strike"))
-    code = _code_of(lambda: runpy.run_module(start["module"], run_name="__main__", alter_sys=True))
-    _end([name for name in sys.modules if name not in preloaded], code)
+        if start.get("calls"):
+            lines.follow(start["folder"], stacks=True)
+        else:
+            lines.follow(start["folder"], start.get("strike"))
+    # What `python -m` calls, with a main module that nobody has used.
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    code = _code_of(lambda: runpy._run_module_as_main(start["module"]))
+    _end(["__main__", *(name for name in sys.modules if name not in preloaded)], code)
 
 
 def _open_streams():
@@ -111,18 +118,30 @@ def _open_streams():
 
 
 def _code_of(run):
-    """The exit code that Python has for how `run()` ends; what it would print is printed."""
+    """The exit code that Python has for how `run()` ends, -2 for the signal; what it would print is printed."""
     try:
         run()
         return 0
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return (end.code or 0) & 0xFF
-        print(end.code, file=sys.stderr)
+        with suppress(Exception):
+            print(end.code, file=sys.stderr or open(2, "w", closefd=False))
     except BaseException as error:
-        error.with_traceback(error.__traceback__.tb_next.tb_next)   # without what is ours
-        sys.excepthook(type(error), error, error.__traceback__)
+        _show(*sys.exc_info())
+        if isinstance(error, KeyboardInterrupt):
+            return -signal.SIGINT
     return 1
+
+
+def _show(*error):
+    try:
+        sys.excepthook(*error)
+    except Exception:
+        for said, what in (("Error in sys.excepthook:", sys.exc_info()), ("\nOriginal exception was:", error)):
+            with suppress(Exception):
+                print(said, file=sys.stderr or io.StringIO())
+                sys.__excepthook__(*what)
 
 
 def _end(modules, code):
@@ -132,14 +151,33 @@ def _end(modules, code):
     """
     threading._shutdown()
     atexit._run_exitfuncs()
-    for name in reversed(modules):
-        module = sys.modules.pop(name, None)
-        if isinstance(module, types.ModuleType):   # a program may put anything there, None to forbid an import
-            vars(module).clear()
-    gc.collect()
-    for file in [found for found in gc.get_objects() if isinstance(found, io.IOBase)] + [sys.stdout, sys.stderr]:
+    for stream in (sys.stdout, sys.stderr):
         try:
-            file.flush()
-        except (AttributeError, OSError, ValueError):
-            pass   # closed by now, or nobody reads it
+            if stream and not stream.closed:
+                stream.flush()
+        except Exception:
+            _show(*sys.exc_info())
+            code = 120
+    gc.collect()   # what is garbage is not flushed by Python either
+    _flush()
+    popped = (sys.modules.pop(name, None) for name in modules)
+    gone = [weakref.ref(module) for module in popped if isinstance(module, types.ModuleType)]
+    gc.collect()
+    for module in filter(None, (reference() for reference in reversed(gone))):   # somebody still holds it
+        names = vars(module)
+        for name in sorted(names, key=lambda name: not name.startswith("_")):
+            names[name] = None
+    gc.collect()
+    _flush()
+    if code == -signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     os._exit(code)
+
+
+def _flush():
+    found = gc.get_objects()
+    for kinds in ((io.TextIOWrapper,), (io.BufferedWriter, io.BufferedRandom)):
+        for file in (*(file for file in found if type(file) in kinds), sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            with suppress(Exception):   # closed by now, or nobody reads it
+                file.flush()

@@ -75,6 +75,15 @@ class Evidence:
         # Not by way of `latest`: the next session takes that link away.
         return Path(self.root.name, self.folder.name, folder.name, first)
 
+    def keep_page(self, name, text):
+        """Keep a page that is about the whole session. Returns its path as keep() does."""
+        try:
+            self._begin()
+            _write(self.folder / name, text)
+        except OSError:
+            return None
+        return Path(self.root.name, self.folder.name, name)
+
     def record(self, entry, about):
         """Keep how one item of a check ended (results.jsonl), and what the session is `about` (session.json), if it can be."""
         try:

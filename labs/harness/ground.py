@@ -1,23 +1,27 @@
 """The ground on which a program is tried: where it was staged, the outside that it meets, and the fork server that starts it."""
 
 import itertools
+import tempfile
 import threading
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 
 from .kept import ForkServer
 from .program import Program
+from .side_by_side import THREADS
 
 
 class Ground:
     """Makes programs for sweeps. Close it at the end.
 
-    `staged` is the Staged, `server` the Outside, `folder` a place for homes. Of all points only each `every`-th is tried.
+    `staged` is the Staged, `server` the Outside, `folder` a place for homes. Of all points only each `every`-th is tried,
+    on this many `threads`.
     """
 
-    def __init__(self, staged, server, folder, seed=0, every=1):
-        self.staged, self.server, self.seed, self.every = staged, server, seed, every
-        self._folder, self._numbers, self._lock, self._forks = folder, itertools.count(1), threading.Lock(), None
+    def __init__(self, staged, server, folder, seed=0, every=1, threads=THREADS):
+        self.staged, self.server, self.folder, self.seed, self.every, self.threads = staged, server, folder, seed, every, threads
+        self._numbers, self._lock, self._forks = itertools.count(1), threading.Lock(), None
         self._lock_of_once = threading.RLock()
         self._alive, self._once = set(), {}
 
@@ -36,7 +40,7 @@ class Ground:
         """
         number = next(self._numbers)
         account = self.server.open_account(f"{name} {number}", like)
-        program = Program(self.staged, self._folder / f"trial-{number}", self.server, account, seed=self.seed,
+        program = Program(self.staged, Path(tempfile.mkdtemp(prefix="trial-", dir=self.folder)), self.server, account, seed=self.seed,
                           forks=self.forks if forked else None, **options)
         self._alive.add(program)
         return program

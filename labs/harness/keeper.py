@@ -24,6 +24,7 @@ The report has
     outlived    processes that it left running, in words; they are dead now
     events      how many points there were
     last        the last of them, as in `all`
+    stack       the program's own lines that were under way then, the innermost first: [file, line]
     all         where asked for, every one: [seconds, file, line], or [seconds, call, on what, file, line]
     writes      where asked for, what was written and synced: see power.py
     trouble     why the program could not be started or followed, or null
@@ -81,8 +82,8 @@ class _Keeper:
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = writes
-        self.listener, self.held, self.count, self.calls = None, None, 0, []
-        self.killed, self.code, self.until, self.outlived = False, None, None, []
+        self.listener, self.held, self.shut, self.count, self.calls = None, None, False, 0, []
+        self.struck, self.killed, self.code, self.until, self.outlived = False, False, None, None, []
         self.poll = select.poll()
         for descriptor in (ours, woken):
             self.poll.register(descriptor, select.POLLIN)
@@ -121,11 +122,17 @@ class _Keeper:
         word = "kill" if message is None else message["word"]
         if word == "kill":
             self.strike()
-        elif word in ("stop", "cont"):
-            self.signal(signal.SIGSTOP if word == "stop" else signal.SIGCONT)
+        elif word == "cont" and not self.shut:
+            self.signal(signal.SIGCONT)
+        elif word == "stop":
+            self.signal(signal.SIGSTOP)
+            if not self.held:   # else it stops when its call is over
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            self.say(stopped=True)
         elif word == "go" and self.held:
             call, self.held = self.held, None
             syscall.let_go_on(self.listener, call)
+        return word
 
     def open_the_gate(self):
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
@@ -138,7 +145,10 @@ class _Keeper:
                 self.strike()
         if self.start.get("gated"):
             self.say(ready=True)
-            self.hear()
+            self.shut = True
+            while self.hear() not in ("go", "kill"):
+                pass
+            self.shut = False
         self.signal(signal.SIGCONT)
 
     # ---- with the program
@@ -146,21 +156,24 @@ class _Keeper:
     def signal(self, number):
         try:
             os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
+        except ProcessLookupError:
+            os.kill(self.pid, number)   # it was born this moment, and has no group of its own yet
+        except PermissionError:
             pass   # all of them are dead
 
     def strike(self):
+        self.struck = True
         self.killed = self.killed or self.code is None
         self.signal(signal.SIGKILL)
 
     def see_a_call(self):
         call = syscall.next_call(self.listener)
-        if call is None:
+        if call is None or self.struck:   # one that another thread makes while it dies: it gets no answer either
             return
         self.count += 1
         strikes = self.count == self.start.get("strike")
         if strikes or self.start.get("all"):
-            file, line = self.lines and self.lines.last or (None, None)
+            file, line = self.lines.stack[0] if self.lines and self.lines.stack else (None, None)
             self.calls.append([time.monotonic(), call.name, syscall.target(call, self.home), file, line])
         if strikes:
             self.strike()   # it waits for our answer, and never gets one
@@ -208,6 +221,7 @@ class _Keeper:
         events, every = (self.lines.count, self.lines.all) if by_line else (self.count, lambda: self.calls)
         return {"code": self.code, "killed": self.killed, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
                 "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
+                "stack": self.lines.stack if self.lines else [],
                 "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
 
 

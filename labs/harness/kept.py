@@ -72,7 +72,7 @@ class Kept:
         inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
         self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
         self._server, self._keeper, self.report = server, server.keeper(), None
-        self._stands = {"ready": threading.Event(), "at": threading.Event()}
+        self._stands = {what: threading.Event() for what in ("ready", "at", "stopped")}
         self.fault = None   # a sentence where the program has ended and there is no report that says how
         with suppress(OSError):
             send(self._keeper, start, inner)
@@ -137,7 +137,10 @@ class Kept:
         self._say({signal.SIGKILL: "kill", signal.SIGSTOP: "stop", signal.SIGCONT: "cont"}[number])
 
     def stop(self):
-        self.signal(signal.SIGSTOP)
+        self._stands["stopped"].clear()
+        if self.report is None:
+            self.signal(signal.SIGSTOP)
+            self._stands["stopped"].wait()
 
     def bury(self, leader=True):
         pass   # the keeper has

@@ -23,6 +23,7 @@ MARKS = {  # worst first: how a line is marked, in a sign and in words
     "safe": ("✓", "safe"),
 }
 BAD = ("repeated", "lost", "broken")
+MOSTLY = 0.5    # the share of kills that has to do harm for a line to be called unsafe
 LONGEST = 2000  # characters of a line or a sentence
 LABEL = 15      # columns of a story that hold its labels: see `story.wrapped`
 
@@ -34,11 +35,12 @@ class Struck:
     kind: str                    # "line" or "system call"
     scenario: str                # which run was killed: "start", "resume", "start, things failing"
     file: str                    # "flow.py": relative to the program's package folder, with slashes
-    line: int                    # from 1: the line that was about to run, or in which the system call was made
+    line: int                    # from 1: a line that was about to run or under way
     point: str                   # in words: "before flow.py:31, the 2nd time"
     outcome: str                 # a key of MARKS; "not reached" if the run did not come to the point
     why: str                     # one sentence; "" if it was safe
     story: tuple[str, ...]       # the lines of `story.tell`; () if it was safe
+    inner: bool = True           # whether it is the innermost of the lines that were under way: each point has one
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class Line:
     @property
     def bad_kills(self):
         return sum(point.outcome in BAD for point in self.points)
+
+    @property
+    def share(self):
+        """Which part of the kills there did harm, from 0 to 1."""
+        return self.bad_kills / self.kills if self.kills else 0.0
 
     @property
     def groups(self):
@@ -89,14 +96,16 @@ class File:
     @property
     def runs(self):
         """Neighbours with the same mark, as lists of lines."""
-        return [list(lines) for _, lines in groupby(self.lines, key=lambda line: line.mark)]
+        return _runs(self.lines)
 
 
 class Mapped:
     """The points of a sweep, laid on the source.
 
-    `files` are in the order in which to look at them: first those with bad lines, then by name. `marks` counts lines by
-    mark, `outcomes` counts points by outcome, `kinds` counts kills by kind; `harmful` is the number of kills that did harm.
+    `files` are in the order in which to look at them: first those with lines in `where`, then those with bad ones, then by name.
+    `where` has the lines where the program is unsafe, by file: those at which half of the kills or more did harm; all bad
+    ones where there is none like that. A line that is under way for long, like a call of `main`, is bad soon and unsafe late. `marks` counts
+    lines by mark, `outcomes` counts points by outcome, `kinds` kills by kind; `harmful` is the number of kills that did harm.
     """
 
     def __init__(self, sources, struck):
@@ -105,10 +114,12 @@ class Mapped:
         self.outcomes, self.kinds = Counter(), Counter()
         for point in struck:
             points[point.file][point.line].append(point)
-            self.outcomes[point.outcome] += 1
-            self.kinds[point.kind] += point.outcome != "not reached"
+            self.outcomes[point.outcome] += point.inner
+            self.kinds[point.kind] += point.inner and point.outcome != "not reached"
         files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
-        self.files = sorted(files, key=lambda file: (not file.bad, file.name))
+        least = MOSTLY if any(line.share >= MOSTLY for file in files for line in file.bad) else 0.0
+        self.where = {file.name: [line for line in file.bad if line.share >= least] for file in files}
+        self.files = sorted(files, key=lambda file: (not self.where[file.name], not file.bad, file.name))
         self.marks = sum((file.marks for file in files), Counter())
         self.harmful = sum(self.outcomes[outcome] for outcome in BAD)
 
@@ -118,6 +129,12 @@ class Mapped:
         if not killed:
             return "Nothing was killed here"
         return f"{self.harmful:,} of {_kills(killed)} did harm" if self.harmful else f"{_kills(killed)}, and none did harm"
+
+
+def _runs(lines):
+    """Lines with the same mark that follow each other, as lists."""
+    place = {line.number: place for place, line in enumerate(lines)}
+    return [list(run) for _, run in groupby(lines, key=lambda line: (line.mark, line.number - place[line.number]))]
 
 
 def page(sources, struck, title, about):
@@ -184,6 +201,6 @@ def _kills(count):
 
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
                            loader=FileSystemLoader(Path(__file__).parent))
-_ENVIRONMENT.filters |= {"shown": shown, "told": _told, "kills": _kills}
+_ENVIRONMENT.filters |= {"shown": shown, "told": _told, "kills": _kills, "runs": _runs}
 _ENVIRONMENT.globals |= {"MARKS": MARKS, "BAD": BAD}
 _TEMPLATE = _ENVIRONMENT.get_template("killmap.html.jinja")

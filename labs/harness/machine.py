@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import re
 import shutil
 import socket
 import sqlite3
@@ -13,7 +12,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-SECCOMP = {"x86_64": 317, "aarch64": 277}    # the numbers of seccomp(2)
+from .kept import ForkServer, Kept
+from .kills.syscall import NUMBERS
+
 LANDLOCK_CREATE_RULESET = 444                # on every architecture
 ON_LINUX = "use Linux, in a virtual machine or a container"
 
@@ -46,31 +47,28 @@ def homes(folder):
 
 def kills():
     """The kinds of death that a program can be given here."""
-    monitoring = sys.version_info >= (3, 12)
     yield Ability("at a boundary", True, "SIGKILL while the outside holds a request")
-    yield Ability("at a line", True, "sys.monitoring" if monitoring else "sys.settrace (from Python 3.12: sys.monitoring, faster)")
-    notification = seccomp_notification()
-    yield Ability("at a system call", *notification)
-    yield Ability("by power cut", notification[0], "from what a program writes and syncs, seen the same way" if notification[0]
-                  else "needs the same", notification[2])
+    yield Ability("at a line", True, "sys.settrace, in a fork of a Python that is up")
+    found = seccomp_notification()
+    yield Ability("at a system call", *found)
+    yield Ability("by power cut", found[0], "from what a program writes and syncs, seen the same way" if found[0] else "needs the same", found[2])
 
 
 def seccomp_notification():
-    """Whether system calls can be watched by seccomp user notification: (there, found, mend)."""
+    """Whether system calls can be watched by seccomp user notification, tried on a shell: (there, found, mend)."""
     if sys.platform != "linux":
         return False, f"seccomp is Linux's, this is {platform.system()}", ON_LINUX
-    machine, release = platform.machine(), platform.release()
-    if machine not in SECCOMP or sys.maxsize < 1 << 32:
-        return False, f"not for this processor ({machine})", "use a 64-bit x86-64 or aarch64 machine"
-    # 5.5 brought SECCOMP_USER_NOTIF_FLAG_CONTINUE, and nothing else can be asked for it.
-    if tuple(map(int, re.match(r"(\d+)\.(\d+)", release).groups())) < (5, 5):
-        return False, f"Linux {release}, and 5.5 is needed", "install a newer kernel"
-    GET_ACTION_AVAIL, GET_NOTIF_SIZES, RET_USER_NOTIF = 2, 3, 0x7fc00000
-    for operation, argument in ((GET_ACTION_AVAIL, ctypes.c_uint32(RET_USER_NOTIF)), (GET_NOTIF_SIZES, (ctypes.c_uint16 * 3)())):
-        error = _system_call(SECCOMP[machine], operation, 0, ctypes.byref(argument))[1]
-        if error:
-            return False, f"seccomp(2) says: {os.strerror(error)}", "in a container: --security-opt seccomp=unconfined"
-    return True, f"seccomp user notification, Linux {release.split('-')[0]} on {machine}", ""
+    if not NUMBERS or sys.maxsize < 1 << 32:
+        return False, f"not for this processor ({platform.machine()})", "use a 64-bit x86-64 or aarch64 machine"
+    with ForkServer() as forks:
+        tried = Kept(forks, {"command": ["/bin/sh", "-c", "echo > /dev/null"], "arguments": [], "folder": "/", "environment": {}, "calls": True})
+        tried.stdin.close()
+        tried.wait()
+        for stream in (tried.stdout, tried.stderr):
+            stream.close()
+    if tried.report["trouble"] or not tried.report["events"]:
+        return False, tried.report["trouble"] or "no call was seen", "use Linux 5.6 or newer; in a container: --security-opt seccomp=unconfined"
+    return True, f"seccomp user notification, Linux {platform.release().split('-')[0]} on {platform.machine()}", ""
 
 
 def confinement():

@@ -221,7 +221,7 @@ class Process:
             thread.join(1.0)
         with self.changed:
             self.code = code
-            self._struck = self._struck or self._body.killed
+            self._struck = self._struck or self._body.killed and not self.too_much_output
             self.ended = time.monotonic()
             self.changed.notify_all()
 

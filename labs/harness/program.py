@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -106,7 +107,8 @@ class Program:
     def _give_back(self):
         for process in self.processes:
             if process.buried and process.folder:
-                (process.folder / "ticket.json").unlink(missing_ok=True)
+                with suppress(OSError):   # the program may have put anything in its place; that shows when the place is taken again
+                    (process.folder / "ticket.json").unlink()
                 self.staged.places.give_back(process.folder)
                 process.folder = None
 

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 THREADS = 2 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
 
 
-def side_by_side(experiment, points, done=lambda result: None):
+def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):
     """`experiment(point)` for each of `points`; returns the results in the order of the points.
 
     `done(result)` is called as each ends, in the order of the points. An exception, also that of Ctrl-C, is raised at
     once, and what was not begun is not begun any more.
     """
-    pool = ThreadPoolExecutor(THREADS)
+    pool = ThreadPoolExecutor(threads)
     results = []
     try:
         for result in pool.map(experiment, points):

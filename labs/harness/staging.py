@@ -1,7 +1,6 @@
 """From what `--program` names to a clean copy that can be started: which files, and which command line."""
 
 import ast
-import itertools
 import os
 import re
 import shlex
@@ -9,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,8 +73,7 @@ class Places:
     """
 
     def __init__(self, source):
-        self._source, self._folder = source, source.with_name(f"{source.name}-places")
-        self._free, self._numbers, self._made = [], itertools.count(1), {}
+        self._source, self._free, self._made = source, [], {}
 
     def take(self):
         """The path of a place that nobody else uses, as good as new."""
@@ -83,7 +82,7 @@ class Places:
             if _contents(place) == self._made[place]:
                 return place
             remove(place)
-        place = self._folder / f"{next(self._numbers)}"
+        place = Path(tempfile.mkdtemp(prefix=f"{self._source.name}-place-", dir=self._source.parent))
         shutil.copytree(self._source, place / "program", symlinks=True)
         for name in ("home", "tmp"):
             (place / name).mkdir()

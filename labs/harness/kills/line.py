@@ -14,7 +14,11 @@ import threading
 import time
 
 MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
-_HEAD, _EVENT = struct.Struct("=QQ"), struct.Struct("=dII")   # how many, whether it was struck; seconds, file, line
+DEEPEST = 32            # of the lines that are under way, the innermost ones
+# How many, and whether the process came to the one before which it had to die; seconds, file, line; file, line.
+_HEAD, _EVENT, _FRAME = struct.Struct("=QQ"), struct.Struct("=dII"), struct.Struct("=II")
+_STACK = _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size   # the first event is always the last one
+_DEPTH = struct.Struct("=Q")
 
 
 class Lines:
@@ -22,7 +26,7 @@ class Lines:
 
     def __init__(self, files):
         self.files = files
-        self._memory = mmap.mmap(-1, _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size)   # the last one is always the first
+        self._memory = mmap.mmap(-1, _STACK + _DEPTH.size + DEEPEST * _FRAME.size)
 
     @property
     def count(self):
@@ -44,39 +48,54 @@ class Lines:
         return self.event(0) if self.count else None
 
     @property
-    def last(self):
-        """The line that runs now, as (file, line); None before the first."""
-        return self.count and self.last_event[1:] or None
+    def stack(self):
+        """The lines that are under way now, as [file, line], the innermost first; of the point of a kill, or where each line is asked for."""
+        depth, = _DEPTH.unpack_from(self._memory, _STACK)
+        frames = (_FRAME.unpack_from(self._memory, _STACK + _DEPTH.size + number * _FRAME.size) for number in range(depth))
+        return [[self.files[file], line] for file, line in frames]
 
     def all(self):
         return [self.event(number) for number in range(1, min(self.count, MOST_EVENTS) + 1)]
 
-    def follow(self, folder, strike=None):
+    def follow(self, folder, strike=None, stacks=False):
         """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
 
-        The process dies with its group before the `strike`-th. What it forks is not followed: it would count the same numbers again.
+        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line,
+        else only there. What it forks is not followed: it would count the same numbers again.
         """
         index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
         put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
                                                  time.monotonic)
         kill, group, count, lock = os.killpg, os.getpgrp(), 0, threading.Lock()
 
-        def about_to_run(file, line):
+        def about_to_run(file, frame):
             nonlocal count
             with lock:
                 now = clock()
                 count += 1
-                put(memory, first, now, file, line)
+                put(memory, first, now, file, frame.f_lineno)
                 if count <= MOST_EVENTS:
-                    put(memory, first + count * size, now, file, line)
+                    put(memory, first + count * size, now, file, frame.f_lineno)
+                if stacks or count == strike:
+                    note_stack(frame)
                 head(memory, 0, count, count == strike)
                 if count == strike:
                     kill(group, signal.SIGKILL)
 
+        def note_stack(frame):
+            depth = 0
+            while frame is not None and depth < DEEPEST:
+                file = index.get(frame.f_code.co_filename)
+                if file is not None:
+                    _FRAME.pack_into(memory, _STACK + _DEPTH.size + depth * _FRAME.size, file, frame.f_lineno)
+                    depth += 1
+                frame = frame.f_back
+            _DEPTH.pack_into(memory, _STACK, depth)
+
         def tracer(file):
             def trace(frame, event, _):
                 if event == "line":
-                    about_to_run(file, frame.f_lineno)
+                    about_to_run(file, frame)
                 return trace
             return trace
 
@@ -85,10 +104,10 @@ class Lines:
         def called(frame, event, _):
             return tracers.get(frame.f_code.co_filename)
 
-        def forked():
+        def blind():
             threading.settrace(None)
             sys.settrace(None)
 
-        os.register_at_fork(after_in_child=forked)
+        os.register_at_fork(after_in_child=blind)
         threading.settrace(called)
         sys.settrace(called)

@@ -17,6 +17,8 @@ import time
 from . import syscall
 
 _LARGEST, _MOST = 16 << 20, 64 << 20   # bytes of one write, and of all
+_COPIES = {"sendfile": (1, 2, None, 3), "copy_file_range": (0, 1, 3, 4)}   # as _copied() takes them
+_MOST_PARTS, _FARTHEST = 1024, (1 << 63) - 1   # more of them, or a place beyond, and the kernel refuses
 _FEW = 32   # unsynced changes that are left out, lost or torn one by one; of more, the last ones and then evenly spread ones
 WHOLE = ("everything got there", "only what was synced got there", "names got there, contents did not", "contents got there, names did not")
 
@@ -42,8 +44,8 @@ class Recorder:
         try:
             for entry in self._entries(call):
                 self.found.append([time.monotonic(), *entry])
-        except OSError:
-            pass   # it names what is not there, and will fail
+        except (OSError, OverflowError):
+            pass   # it names what is not there, or no place, and will fail
 
     def _entries(self, call):
         name, arguments = call.name, call.arguments
@@ -71,7 +73,7 @@ class Recorder:
             elif name == "ftruncate":
                 yield from self._sized("cut", self._short(path), arguments[1])
             elif name == "fallocate":
-                if arguments[1] == 0:   # it makes the file longer, with zeros
+                if arguments[1] == 0 and max(arguments[2:4]) <= _FARTHEST:   # it makes the file longer, with zeros
                     yield from self._sized("extend", self._short(path), arguments[2] + arguments[3])
                 elif arguments[1] != 1:  # FALLOC_FL_KEEP_SIZE alone changes nothing that can be read
                     yield "unknown", name
@@ -79,7 +81,7 @@ class Recorder:
                 yield from self._write(call, number, self._short(path))
 
     def _sized(self, what, path, length):
-        if length < 1 << 63:   # a negative one is refused
+        if length <= _FARTHEST:   # a negative one is refused
             yield ("unknown", "a file of more than 64 MiB") if length > _MOST else (what, path, length)
 
     def _below(self, path):
@@ -95,13 +97,15 @@ class Recorder:
             flags = struct.unpack("=Q", syscall.memory(call, call.arguments[2], 8))[0]
         else:
             flags = os.O_CREAT | os.O_TRUNC if flags is None else call.arguments[flags]
-        if not flags & (os.O_EXCL | os.O_NOFOLLOW):
-            path = os.path.realpath(path)
+        path = _real(path, follow=not flags & (os.O_NOFOLLOW | os.O_EXCL))
         if not self._below(path):
             return
         if flags & os.O_TMPFILE == os.O_TMPFILE:
             yield "unknown", "open with O_TMPFILE"
-        if flags & os.O_CREAT and not (flags & os.O_EXCL and os.path.lexists(path)):
+        there = os.path.lexists(path)
+        if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)) or flags & os.O_EXCL and there:
+            return   # it fails
+        if flags & os.O_CREAT and not there:
             yield "create", self._short(path)
         if flags & os.O_TRUNC:
             yield "empty", self._short(path)
@@ -109,20 +113,19 @@ class Recorder:
     def _name(self, call):
         what = {"renameat": "rename", "renameat2": "rename", "mkdirat": "mkdir", "unlinkat": "unlink", "linkat": "link",
                 "symlinkat": "symlink", "truncate": "cut"}.get(call.name, call.name)
-        paths = syscall.paths(call)
+        paths = [_real(path, follow=what == "cut") for path in syscall.paths(call)]
         if not any(map(self._below, paths)):
             return
         if call.name == "unlinkat" and call.arguments[2] & 0x200:   # AT_REMOVEDIR
             what = "rmdir"
-        NOREPLACE = 1   # mv(1) asks for it first, and where that fails for a plain one
-        if call.name == "renameat2" and call.arguments[4] & ~NOREPLACE:
-            yield "unknown", "renameat2 with flags"
+        if _fails(what, *paths):
             return
-        # A call that fails changes nothing: these are the reasons that can be seen before.
-        there = [os.path.lexists(path) for path in paths]
-        if what in ("mkdir", "symlink") and there[0] or what in ("unlink", "rmdir", "rename", "cut") and not there[0]:
-            return
-        if what == "link" and (there[1] or not there[0]) or call.name == "renameat2" and call.arguments[4] and there[1]:
+        if call.name == "renameat2" and call.arguments[4]:
+            if call.arguments[4] != 1:
+                yield "unknown", "renameat2 with flags"
+            elif os.path.lexists(paths[1]):   # RENAME_NOREPLACE
+                return
+        if what == "cut" and call.arguments[1] > _FARTHEST:
             return
         if what == "rename" and not all(map(self._below, paths)):
             yield "unknown", "a rename into LAB_HOME or out of it"
@@ -139,25 +142,27 @@ class Recorder:
         if call.name in ("write", "pwrite64"):
             data = syscall.memory(call, arguments[1], min(arguments[2], _LARGEST))
         elif call.name in ("writev", "pwritev", "pwritev2"):
+            if arguments[2] > _MOST_PARTS:
+                return
             vector = syscall.memory(call, arguments[1], 16 * arguments[2])
-            data = b"".join(syscall.memory(call, at, min(size, _LARGEST)) for at, size in struct.iter_unpack("=QQ", vector))
-        elif call.name == "sendfile" and _is_file(call, arguments[1]):
-            data = _copied(call, *arguments[1:4])
-        elif call.name == "copy_file_range" and _is_file(call, arguments[0]):
-            data = _copied(call, *arguments[:2], arguments[4])
-            position = _offset(call, arguments[3], position)
+            data = b"".join(syscall.memory(call, at, min(size, _LARGEST))
+                            for at, size in struct.iter_unpack("=QQ", vector[:len(vector) // 16 * 16]))
+        elif call.name in _COPIES:
+            data, to = _copied(call, *_COPIES[call.name])
+            position = position if to is None else to
+            if data is None:
+                yield "unknown", call.name
+                return
         else:
             yield "unknown", call.name
             return
-        if not data:
-            return
         if call.name in ("pwrite64", "pwritev", "pwritev2"):
             position = arguments[3]
+            if position > _FARTHEST:
+                return
         if flags & os.O_APPEND:
             position = None
         self._size += len(data)
-        if position is not None and position >= 1 << 63:
-            return   # a negative one is refused
         if self._size > _MOST or (position or 0) > _MOST:
             yield "unknown", f"a write of more than {_MOST >> 20} MiB in all"
             return
@@ -166,20 +171,51 @@ class Recorder:
             yield "sync", path
 
 
-def _is_file(call, number):
-    return stat.S_ISREG(os.stat(f"/proc/{call.thread}/fd/{ctypes.c_int(number).value}").st_mode)
+def _real(path, follow):
+    """A path without links, as the kernel takes it: the last part is followed only where the call does."""
+    return os.path.realpath(path) if follow else os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _copied(call, number, address, size):
-    """What a call that copies from a file, from an offset at this address or from where the file stands, finds there."""
-    number = ctypes.c_int(number).value
-    with open(f"/proc/{call.thread}/fd/{number}", "rb") as file:
-        file.seek(_offset(call, address, _position(call, number)[0]))
-        return file.read(min(size, _LARGEST))
+def _fails(what, path, other=None):
+    """Whether a call that is about names is going to fail, and changes nothing, by what can be seen before it."""
+    def folder(path):
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    there = os.path.lexists(path)
+    if not os.path.isdir(os.path.dirname(other or path)) or there == (what in ("mkdir", "symlink")):
+        return True
+    if what == "rmdir":
+        return not folder(path) or bool(os.listdir(path))
+    if what == "link":
+        return folder(path) or os.path.lexists(other)
+    if what == "rename" and os.path.lexists(other):
+        if os.path.samestat(os.lstat(path), os.lstat(other)):
+            return True   # two names of one file: both stay
+        if folder(path) != folder(other) or folder(other) and os.listdir(other):
+            return True
+    if what == "rename":
+        return other.startswith(path + os.sep)
+    return what in ("unlink", "cut") and folder(path)
 
 
-def _offset(call, address, otherwise):
-    return struct.unpack("=Q", syscall.memory(call, address, 8))[0] if address else otherwise
+def _copied(call, source, at, to, size):
+    """What a copy in the kernel is about to read, None where that is no file, and where it puts it, None where the target stands.
+
+    Of each the number of the argument: the descriptor that is read, the pointers to the places, the size.
+    """
+    number = ctypes.c_int(call.arguments[source]).value
+    path = f"/proc/{call.thread}/fd/{number}"
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return None, None
+
+    def place(argument):
+        pointer = argument is not None and call.arguments[argument]
+        return int.from_bytes(syscall.memory(call, pointer, 8), "little") if pointer else None
+
+    start = place(at)
+    with open(path, "rb", buffering=0) as file:
+        file.seek(_position(call, number)[0] if start is None else start)
+        return file.read(min(call.arguments[size], _LARGEST)), place(to)
 
 
 def _position(call, number):

@@ -91,11 +91,10 @@ def watch_this_process(locks=False):
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
-    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE_RECV = 38, 1, 8, 32
+    PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE = 38, 1, 8, 32
     _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # A signal that a program handles would else interrupt a call that waits for us: it would be made and counted twice, or
-    # fail with EINTR where no call of its kind ever does. Kernels before 5.19 do not know better.
-    for flags in (NEW_LISTENER | WAIT_KILLABLE_RECV, NEW_LISTENER):
+    # A signal that it handles does not make a call that was seen begin anew, and count twice; Linux before 5.19 cannot do that.
+    for flags in (NEW_LISTENER | WAIT_KILLABLE, NEW_LISTENER):
         listener = _LIBC.syscall(ctypes.c_long(NUMBERS["seccomp"]), ctypes.c_long(SET_MODE_FILTER), ctypes.c_long(flags),
                                 ctypes.byref(Program(len(program) // 8, ctypes.addressof(code))))
         if listener >= 0 or ctypes.get_errno() != errno.EINVAL:
@@ -154,12 +153,13 @@ def let_go_on(listener, call):
 # ---- what a call is about, read from whoever makes it while it waits
 
 def memory(call, address, size):
-    """`size` bytes of the memory of whoever makes the call. Raises OSError."""
-    if max(address, size) >= 1 << 62:
-        raise OSError(errno.EFAULT, "there is no such memory")
-    with open(f"/proc/{call.thread}/mem", "rb", buffering=0) as file:
-        file.seek(address)
-        return file.read(size)
+    """`size` bytes of the memory of whoever makes the call, or as many as there are. Raises OSError."""
+    try:
+        with open(f"/proc/{call.thread}/mem", "rb", buffering=0) as file:
+            file.seek(address)
+            return file.read(size)
+    except (OverflowError, MemoryError) as error:
+        raise OSError(errno.EFAULT, str(error)) from None   # the call will say so too
 
 
 def paths(call):

@@ -28,7 +28,7 @@ def sweep_double(ground, ticket, progress=lambda done, total: None):
         progress(min(done, wanted_pairs + len(boundaries)), wanted_pairs + len(boundaries))
 
     def run(experiment, pairs):
-        found = side_by_side(lambda pair: experiment(ground, ticket, stories, *pair), pairs, count)
+        found = side_by_side(lambda pair: experiment(ground, ticket, stories, *pair), pairs, count, ground.threads)
         result.outcomes += [outcome for outcome in found if outcome]
 
     while tries > 0 and len(result.outcomes) < wanted_pairs:

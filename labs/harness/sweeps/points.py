@@ -45,14 +45,20 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
         return result
     try:
-        events, blind = scout(ground, kind, scenario, ticket)
+        events, result.blind = scout(ground, kind, scenario, ticket)
     except CouldNot as error:
         result.could_not = str(error)
         return result
-    result.blind = blind
+    stories = Stories(ground)
+    undisturbed = _undisturbed(ground, kind, scenario, ticket, stories)
+    if undisturbed.broken and (scenario.after or scenario.faults):
+        # The kill before it, or what fails outside, was too much already: no point is to blame, and to kill it there would say nothing.
+        result.outcomes, result.seconds = [undisturbed], time.monotonic() - began
+        return result
+    result.undisturbed = undisturbed.broken
     numbers = ground.sample(_chosen(events))
     result.left_out = len(events) - len(numbers)
-    stories, names = Stories(ground), _names(kind, events)
+    names = _names(kind, events)
     trace_free = TraceFree()
 
     def at(number):
@@ -60,8 +66,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         with at_point(names[number - 1], trial.program):
             reached = trial.kill(strike=number, **FOLLOW[kind])
             broken = trace_free.judged(trial) if reached else judged(trial)
-        *_, file, line = trial.kills[-1].process.report["last"] if reached else events[number - 1]
-        place = (_NAMES[kind], scenario.name, own(file), line) if file else None
+        stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
+        place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place)
 
     done = 0
@@ -71,7 +77,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         done += 1
         progress(done, len(numbers))
 
-    result.outcomes = side_by_side(at, numbers, count)
+    result.outcomes = side_by_side(at, numbers, count, ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
@@ -96,6 +102,14 @@ class TraceFree:
         if free:
             self._verdict = verdict
         return verdict
+
+
+def _undisturbed(ground, kind, scenario, ticket, stories):
+    """The Outcome of the run that is to be swept, where nobody kills it."""
+    trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
+    trial.finish()
+    point = f"after the kill at {scenario.after[0]}, {scenario.after[1]} it acted" if scenario.after else "without any kill"
+    return stories.outcome(point, trial.program, judged(trial))
 
 
 def scout(ground, kind, scenario, ticket, **keeping):

@@ -38,7 +38,7 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
         done += 1
         progress(done, len(cuts))
 
-    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, count)
+    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, count, ground.threads)
     result.seconds = time.monotonic() - began
     return result
 

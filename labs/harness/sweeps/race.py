@@ -34,7 +34,7 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
         done += 1
         progress(done, len(trials))
 
-    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, count)
+    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, count, ground.threads)
     result.seconds = time.monotonic() - began
     return result
 

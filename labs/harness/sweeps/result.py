@@ -14,7 +14,8 @@ STORIES = 3   # kept of one sentence; the others happened likewise
 class Outcome:
     """What came of one point: the rules that were broken there, as of rules.judged().
 
-    `place` is the kind of point, the scenario, the file and the line, None where it has no place in the source.
+    `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
+    it has no place in the source.
     `program` is one that was not discarded: of the first point at which a rule was broken.
     """
 
@@ -36,7 +37,8 @@ class Result:
     """One kind of sweep over one scenario, judged by `rules`.
 
     `seconds` is how long it took; `left_out` how many points were not tried. `could_not` says why nothing could be found out, `not_applicable`
-    why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen.
+    why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen;
+    `undisturbed` the rules that it breaks without being killed.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Result:
     could_not: str | None = None
     not_applicable: str | None = None
     blind: str | None = None
+    undisturbed: dict = field(default_factory=dict)
     rules: tuple = tuple(RULES)
 
     def under(self, rules):
@@ -69,7 +72,7 @@ class Result:
         """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
         if self.bad:
             outcome, _, why = self.bad[0]
-            return f"at {outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
+            return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
         if self.blind:
             return self.blind
         if not self.outcomes:
@@ -80,11 +83,14 @@ class Result:
 
     @property
     def struck(self):
-        """The outcomes that have a place in the source, as killmap.Struck."""
+        """The outcomes that have a place in the source, as killmap.Struck: one for each line that was under way."""
+        if set(self.undisturbed) & set(self.rules):
+            return   # it is wrong everywhere, and to say so of each line would not say where
         for outcome in self.outcomes:
-            if outcome.place:
-                mark, why = outcome.under(self.rules)
-                yield Struck(*outcome.place, outcome.point, mark, why, outcome.story if why else ())
+            mark, why = outcome.under(self.rules)
+            kind, scenario, lines = outcome.place or ("", "", [])
+            for depth, (file, line) in enumerate(dict.fromkeys(lines)):
+                yield Struck(kind, scenario, file, line, outcome.point, mark, why, outcome.story if why else (), inner=depth == 0)
 
 
 class Stories:

@@ -1,0 +1,91 @@
+"""`labs sweep` and `labs bench`: the sweeps of any program, from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from labs.harness.kept import ForkServer, Kept
+from labs.harness.staging import KIT
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def labs(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "labs", *arguments], cwd=KIT, capture_output=True, text=True, timeout=250,
+                          env={**os.environ, "COLUMNS": "120"}, **options)
+
+
+def test_a_right_program_passes_each_kind():
+    done = labs("sweep", "solutions/03", "--kind", "race", "--kind", "power", "--lab", "3", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert list(found["kinds"]) == ["race", "power"] and found["lab"] == "03" and found["evidence"] == []
+    for kind in found["kinds"].values():
+        assert kind["verdict"] == "passed" and kind["points"] > 50 and kind["bad"] == 0 and kind["reason"] is None, kind
+
+
+def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
+    done = labs("sweep", "solutions/mistakes/result-and-step-in-two-commits", "--kind", "syscall")
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert " ✗ syscall" in done.stdout and "the model was asked twice" in done.stdout and "flow.py\n" in done.stdout
+    looks = [KIT / line.removeprefix("look  ") for line in done.stdout.splitlines() if line.startswith("look  ")]
+    assert [path.name for path in looks] == ["timeline.svg", "timeline.svg", "killmap.html"] and all(path.is_file() for path in looks)
+    assert looks[-1].read_text().startswith("<!doctype html>")
+
+
+def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):
+    # The finished program again, as a command line of which nobody knows that it is Python.
+    for layer in ("starter", *(f"solutions/{lab:02}" for lab in range(1, 6))):
+        for path in (KIT / layer).iterdir():
+            if path.is_file():
+                (tmp_path / "starter").mkdir(exist_ok=True)
+                (tmp_path / "starter" / path.name).write_bytes(path.read_bytes())
+    done = labs("sweep", str(tmp_path), "--command", f"{sys.executable} -m starter", "--kind", "line", "--kind", "power", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds = json.loads(done.stdout)["kinds"]
+    assert kinds["line"]["verdict"] == "not applicable" and kinds["power"]["verdict"] == "passed" and kinds["power"]["points"] > 100
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["no/such/folder"], "there is no folder"),
+    (["solutions/05", "--kind", "earthquake"], "there is no kind of sweep called earthquake; there are line, syscall, double, race, power"),
+    (["solutions/05", "--lab", "04"], "no sweep is judged by the rules of lab 04"),
+    (["solutions/05", "--command", "'"], "--command cannot be read")])
+def test_what_cannot_be_swept_is_one_line(arguments, said):
+    done = labs("sweep", *arguments)
+    assert done.returncode == 2 and done.stderr.startswith("labs: ") and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_where_system_calls_cannot_be_watched_it_says_so_and_passes_nothing():
+    # Under a watcher of our own: the kernel allows one.
+    with ForkServer() as forks:
+        outer = Kept(forks, {"command": [sys.executable, "-m", "labs", "sweep", "solutions/05", "--kind", "syscall", "--kind", "power", "--json"],
+                             "arguments": [], "folder": str(KIT), "environment": dict(os.environ), "calls": True})
+        outer.stdin.close()
+        said, complaint = outer.stdout.read(), outer.stderr.read()
+        outer.wait()
+        outer.stdout.close(), outer.stderr.close()
+    assert outer.report["trouble"] is None and outer.report["code"] == 3, complaint.decode()
+    for kind in json.loads(said)["kinds"].values():
+        assert kind["verdict"] == "could not check" and kind["points"] == 0 and "another watcher is there already" in kind["reason"], kind
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_sweep_leaves_no_process_behind(number):
+    process = subprocess.Popen([sys.executable, "-m", "labs", "sweep", "solutions/05", "--kind", "line"], cwd=KIT, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True)
+    process.stdout.readline()   # it has begun
+    me = psutil.Process(process.pid)
+    while not (below := me.children(recursive=True)) or not any(child.children() for child in below):
+        assert process.poll() is None, process.stderr.read()
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(below, timeout=20)
+    assert not alive, [child.cmdline() for child in alive]
+    if number == signal.SIGINT:
+        assert process.returncode == 130 and complaint.startswith("interrupted: "), complaint

@@ -1,0 +1,110 @@
+"""What the fork server and the keepers gain: the sweeps against a plain loop, in one run, over the same points."""
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+
+from labs.harness.ground import Ground
+from labs.harness.staging import KIT
+from labs.harness.sweeps import KINDS, LINE, sweep
+from labs.harness.sweeps.points import scout
+from labs.harness.sweeps.rules import judged
+from labs.harness.sweeps.trial import RESUME, START, Trial
+from labs.harness.tickets import make_ticket
+
+from .sweeping import proving_ground
+
+# What a loop without a fork server does: a new interpreter follows the lines of the program, and kills itself at one.
+FOLLOW = """
+import os, runpy, sys
+kit, files, strike, module = sys.argv[1:5]
+sys.path.insert(0, kit)
+from labs.harness.kills.line import Lines
+sys.path[0] = os.getcwd()
+sys.argv[1:] = sys.argv[5:]
+Lines(files.split(":")).follow(os.getcwd(), int(strike))
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+
+
+def show_bench(program=None, points=60):
+    """Print, for each kind of sweep, its kill points per second and those of a plain loop. Returns an exit code: 1 where a point was bad."""
+    console = Console(highlight=False)
+    ticket = make_ticket("bench")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("kind", "points", "seconds", "points/s", "plain loop, points/s", "over", "times as fast"):
+        table.add_column(name, justify="left" if name == "kind" else "right")
+    path, bad = program or max(KIT.glob("solutions/[0-9][0-9]")), 0
+    with proving_ground(path, None, 1) as ground:
+        if ground.staged.module is None:
+            return 2
+        console.print(f"{ground.staged.name}, {os.cpu_count()} cores; the plain loop starts one interpreter per process, one after the other, on one core")
+        total = 0.0
+        for kind in KINDS:
+            with console.status(f"{kind}: the sweep"):
+                found = sweep(ground, kind, ticket)
+            count, seconds = sum(len(result.outcomes) for result in found), sum(result.seconds for result in found)
+            bad, total = bad + sum(len(result.bad) for result in found), total + seconds
+            if not count:
+                table.add_row(kind, *["–"] * 6)
+                continue
+            with console.status(f"{kind}: the plain loop"), one_core():
+                tried, plain_seconds = plain_loop(ground, kind, ticket, max(1, count // points))
+            rate, plain = count / seconds, tried / plain_seconds
+            table.add_row(kind, f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}", f"{tried} of them", f"{rate / plain:.1f}")
+    console.print(table)
+    console.print(f"all sweeps: {total:.1f} s, {bad} bad points")
+    return 1 if bad else 0
+
+
+def plain_loop(ground, kind, ticket, every):
+    """The sweep with none of what makes it fast, over each `every`-th of its points. Returns how many these were, and seconds."""
+    with Ground(replace(ground.staged, module=None), ground.server, ground.folder, ground.seed, every, threads=1) as plain:
+        began = time.monotonic()
+        if kind != LINE:
+            found = sweep(plain, kind, ticket)
+            return sum(len(result.outcomes) for result in found), sum(result.seconds for result in found)
+        tried = 0
+        for scenario in (START, RESUME):
+            events, _ = scout(ground, LINE, scenario, ticket)
+            for number in plain.sample(range(1, len(events) + 1)):
+                trial = Trial.prepared(plain, f"plain {scenario.name}", scenario, ticket)
+                trial.see(_killed(trial, number))
+                trial.finish()
+                judged(trial)
+                plain.discard(trial.program)
+                tried += 1
+        ground.rest()
+        return tried, time.monotonic() - began
+
+
+def _killed(trial, number):
+    """The process that goes on with the run, killed by itself before its `number`-th line."""
+    files = ":".join(trial.program.staged.files)
+    process = trial.begin(command=[sys.executable, "-c", FOLLOW, str(KIT), files, str(number), "starter"]).wait()
+    trial.program.kill(process)
+    return process
+
+
+@contextmanager
+def one_core():
+    """All threads of this process, and what they start, on one core."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    _pin({min(allowed)})
+    try:
+        yield
+    finally:
+        _pin(allowed)
+
+
+def _pin(cores):
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
