@@ -33,7 +33,7 @@ def test_every_check_fails_on_the_starter_but_those_that_say_so(on_the_starter, 
 def test_a_failure_on_the_starter_is_a_short_story(on_the_starter):
     _, output, results = on_the_starter
     assert "Traceback" not in output and "labs/harness" not in output
-    stories = re.split(r"\n_{3,} .* _{3,}\n", output.split("= FAILURES =")[1].split("\nlab 01 · write the plan down: ")[0])[1:]
+    stories = re.split(r"\n_+ .* _+\n", output.split("= FAILURES =")[1].split("\nlab 01 · write the plan down: ")[0])[1:]
     failed = [item for lab in results.values() for items in lab.values() for item in items.values() if item == "failed"]
     assert len(stories) == len(failed) > 20
     for story in stories:
