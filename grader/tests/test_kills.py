@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 
 import psutil
 import pytest
@@ -73,7 +72,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def session():
     processes.adopt_orphans()
-    with scratch() as folder, Outside(folder / "s", seed=13) as server, ForkServer(PRELOADED) as forks:
+    with scratch() as folder, Outside(folder / "s", seed=13) as server, ForkServer(modules=PRELOADED) as forks:
         yield folder, server, forks
 
 
@@ -826,7 +825,7 @@ def test_a_signal_of_the_group_reaches_a_program_that_has_no_group_yet():
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process, open(os.devnull) as woken:
         ours, other = socket.socketpair()
         with ours, other:
-            _Keeper({"environment": {}}, process.pid, ours, woken.fileno(), None, None).strike()
+            _Keeper({"environment": {}}, process.pid, ours, woken.fileno(), None, None, None).strike()
     assert process.returncode == -signal.SIGKILL
 
 

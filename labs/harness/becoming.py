@@ -20,6 +20,7 @@ import weakref
 from contextlib import suppress
 
 from .kills import syscall
+from .ready import use_compiled
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -95,6 +96,7 @@ def _run_module(start, lines):
     _open_streams()
     sys.dont_write_bytecode = True
     sys.path.insert(0, start["folder"])
+    use_compiled(start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
     if start.get("lines"):
         if start.get("calls"):

@@ -2,8 +2,9 @@
 
 A new interpreter takes 60 to 200 ms to come up, a fork of one that is up a few. The program's own code is loaded in the
 program's process alone: a module that the server had loaded would be the same in every start, its ids and open files
-too. This is run as a script, with the number of a socket that requests come by and the modules to load; kept.py starts
-it, and asks it for a keeper by sending the keeper's end of a socket.
+too. What was compiled of it is read here, once, and nothing of it is run. This is run as a script, with the number of a
+socket that requests come by, the program's folder and the modules to load; kept.py starts it, and asks it for a keeper
+by sending the keeper's end of a socket.
 """
 
 import gc
@@ -19,7 +20,7 @@ ALWAYS = ("http.client", "encodings.idna", "encodings.latin_1", "json", "os", "r
           "urllib.parse")
 
 
-def serve(requests, modules):
+def serve(requests, folder, modules):
     """Fork a keeper for each request. Returns in a program's own process alone: the function that runs the program."""
     for name in (*ALWAYS, *modules):
         try:
@@ -31,7 +32,9 @@ def serve(requests, modules):
     from labs.harness.becoming import LIBC
     from labs.harness.keeper import keep
     from labs.harness.messages import receive
+    from labs.harness.ready import read_compiled
     del sys.path[0]
+    read_compiled(folder)
     if sys.platform == "linux":
         PR_SET_DUMPABLE = 4
         LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no program may reach into it, or into a keeper, through /proc
@@ -49,4 +52,4 @@ def serve(requests, modules):
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])()
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3:])()

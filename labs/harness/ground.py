@@ -30,7 +30,7 @@ class Ground:
         """The fork server, started when it is first needed."""
         with self._lock:
             if self._forks is None:
-                self._forks = ForkServer(self.staged.imports)
+                self._forks = ForkServer(self.staged.folder, self.staged.imports)
             return self._forks
 
     def program(self, name, forked=True, like=None, **options):

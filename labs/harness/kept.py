@@ -17,14 +17,17 @@ _SERVER = Path(__file__).with_name("forkserver.py")
 
 
 class ForkServer:
-    """The server as its user sees it; `modules` of the standard library are loaded for all. Close it, or use it as a context."""
+    """The server as its user sees it. Close it, or use it as a context.
 
-    def __init__(self, modules=()):
+    `folder` is that of a staged program, whose compiled files are read once; `modules` of the standard library are loaded for all.
+    """
+
+    def __init__(self, folder="", modules=()):
         self._ours, theirs = socket.socketpair()
         self._lock, self._idle = threading.Lock(), []
         # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), *modules], pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
+            [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), str(folder), *modules], pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"})
         self.pid = self._process.pid

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import queue
+import select
 import signal
 import subprocess
 import sys
@@ -48,14 +49,17 @@ class Process:
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
         self._body, self.pid = body, body.pid
-        self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._output]
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._watch, daemon=True).start()
         self._input = queue.SimpleQueue()
-        for thread in (*self._readers, threading.Thread(target=self._watch, daemon=True),
-                       threading.Thread(target=self._write, daemon=True)):
-            thread.start()
-        self.write(stdin)
-        if not keep_stdin:
-            self.close_stdin()
+        if stdin or keep_stdin:
+            threading.Thread(target=self._write, daemon=True).start()
+            self.write(stdin)
+            if not keep_stdin:
+                self.close_stdin()
+        else:
+            self._body.stdin.close()
 
     # ---- what it says
 
@@ -201,24 +205,35 @@ class Process:
 
     # ---- the threads that watch it
 
-    def _read(self, name):
-        stream, kept = getattr(self._body, name), self._output[name]
-        while data := stream.read1(65536):
-            with self.changed:
-                too_much = len(kept) + len(data) > OUTPUT_LIMIT
-                kept.extend(data[:OUTPUT_LIMIT - len(kept)])
-                self.changed.notify_all()
-            if too_much and not self.too_much_output and not self._body.buried:
-                self.too_much_output = True
-                self._body.signal(signal.SIGKILL)
-        stream.close()
+    def _read(self):
+        poll, streams = select.poll(), {}
+        for name in self._output:
+            stream = getattr(self._body, name)
+            streams[stream.fileno()] = stream, self._output[name]
+            poll.register(stream, select.POLLIN)
+        while streams:
+            for descriptor, _ in poll.poll():
+                stream, kept = streams[descriptor]
+                if data := stream.read1(65536):
+                    self._take(data, kept)
+                else:
+                    poll.unregister(descriptor)
+                    streams.pop(descriptor)[0].close()
+
+    def _take(self, data, kept):
+        with self.changed:
+            too_much = len(kept) + len(data) > OUTPUT_LIMIT
+            kept.extend(data[:OUTPUT_LIMIT - len(kept)])
+            self.changed.notify_all()
+        if too_much and not self.too_much_output and not self._body.buried:
+            self.too_much_output = True
+            self._body.signal(signal.SIGKILL)
 
     def _watch(self):
         code = self._body.wait()
         # Its output is read to the end first, so that nothing of it is missed; but a grandchild that keeps the pipe
         # open must not keep us.
-        for thread in self._readers:
-            thread.join(1.0)
+        self._reader.join(1.0)
         with self.changed:
             self.code = code
             self._struck = self._struck or self._body.killed and not self.too_much_output

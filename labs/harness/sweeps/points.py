@@ -64,7 +64,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
     def at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         with at_point(names[number - 1], trial.program):
-            reached = trial.kill(strike=number, **FOLLOW[kind])
+            reached = trial.kill(trace_free.knows, strike=number, **FOLLOW[kind])
             broken = trace_free.judged(trial) if reached else judged(trial)
         stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
@@ -85,12 +85,16 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
 class TraceFree:
     """Of the kills that left no trace at all the first is finished and judged; the others left the very same: nothing.
 
-    A trace is a word on a standard stream, a file or a folder in the home, or a request. A start that finds none of them
-    is the first start of a run.
+    A trace is a word on a standard stream, a request, or anything in the home that is not as it was before. A process that finds
+    none of them finds what it would have found without the one that was killed.
     """
 
     def __init__(self):
         self._verdict = None
+
+    def knows(self, trial):
+        """Whether to finish the trial would only show again what one like it showed."""
+        return self._verdict is not None and trial.trace_free
 
     def judged(self, trial):
         """Finish the trial and judge it, or do neither where both would be done again."""

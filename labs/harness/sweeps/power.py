@@ -1,17 +1,14 @@
 """Power cuts: the states of the home that one may leave at any moment of a run, and what the program makes of each."""
 
 import base64
-import os
-import stat
 import time
-from pathlib import Path
 
 from ..kills.power import WHOLE, Disk, spread
 from ..side_by_side import side_by_side
 from .points import CouldNot, at_point
 from .result import Result, Stories
 from .rules import judged
-from .trial import RUN, START, Seen, Trial
+from .trial import RUN, START, Seen, Trial, files_of
 
 _NAME = "power"
 MOST = 1500   # states that are tried; of more, all of the four kinds that say most and evenly spread ones of the rest
@@ -56,7 +53,7 @@ def _recorded(ground, ticket):
         for _, *entry in log:
             disk.do(*entry)
         try:
-            found = _files(program.home)
+            found = files_of(program.home)
         except OSError as error:
             found, trouble = {}, f"what it left in LAB_HOME cannot be read: {str(error)[:160]}"
         if not trouble and _without_shared_memory(next(disk.states())[0]) != _without_shared_memory(found):
@@ -72,21 +69,6 @@ def _at_most(most, cuts):
     for number, cut in enumerate(cuts):
         (told if cut[0].endswith(WHOLE) else rest).append((number, cut))
     return [cut for _, cut in sorted(told + spread(rest, max(0, most - len(told))), key=lambda pair: pair[0])]
-
-
-def _files(home):
-    """What is in the home, as of Disk.states(). Sockets and pipes are no files: nobody reads from them what was written before."""
-    found = {}
-    for folder, folders, names in os.walk(home):
-        for path in (Path(folder, name) for name in (*folders, *names)):
-            mode = path.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                found[os.path.relpath(path, home)] = os.readlink(path),
-            elif stat.S_ISDIR(mode):
-                found[os.path.relpath(path, home)] = None
-            elif stat.S_ISREG(mode):
-                found[os.path.relpath(path, home)] = path.read_bytes()
-    return found
 
 
 def _without_shared_memory(files):

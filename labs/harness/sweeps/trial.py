@@ -51,6 +51,7 @@ class Before:
     """A run that was killed once, to be gone on with in many trials: a copy of its home, and what was seen."""
 
     home: Path
+    files: dict
     seen: object
 
     def put_into(self, trial):
@@ -62,7 +63,25 @@ class Before:
         program.outside.repeat(self.seen.sent)
         program.processes += [self.seen.process, self.seen.asked]
         trial.kills.append(replace(self.seen, sent=list(program.outside.requests)))
-        trial.begun = True
+        trial.begun, trial.before = True, self
+
+
+def files_of(home):
+    """All that is in a home: {path: bytes, None for a folder, a tuple with the text of a link}.
+
+    Sockets and pipes are no files: nobody reads from them what was written before.
+    """
+    found = {}
+    for folder, folders, names in os.walk(home):
+        for path in (Path(folder, name) for name in (*folders, *names)):
+            mode = path.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                found[os.path.relpath(path, home)] = os.readlink(path),
+            elif stat.S_ISDIR(mode):
+                found[os.path.relpath(path, home)] = None
+            elif stat.S_ISREG(mode):
+                found[os.path.relpath(path, home)] = path.read_bytes()
+    return found
 
 
 def _copy(source, target):
@@ -82,7 +101,7 @@ def _killed_before(ground, scenario, ticket):
     trial = Trial(program, scenario, ticket)
     process, _ = killed_at(program, *scenario.after, lambda: program.start(ticket, RUN))
     trial.see(process)
-    return Before(program.home, trial.kills[0])
+    return Before(program.home, files_of(program.home), trial.kills[0])
 
 
 @dataclass
@@ -95,6 +114,7 @@ class Trial:
     kills: list[Seen] = field(default_factory=list)
     last: Process | None = None
     begun: bool = False
+    before: Before | None = None
 
     @classmethod
     def prepared(cls, ground, name, scenario, ticket):
@@ -113,15 +133,18 @@ class Trial:
         self.begun = True
         return self.program.resume(RUN, **keeping) if resume else self.program.start(self.ticket, RUN, **keeping)
 
-    def kill(self, **keeping):
-        """Go on with the run until it is killed as its keeper is told. Returns whether it was; if not, it has ended by itself."""
+    def kill(self, unasked=lambda trial: False, **keeping):
+        """Go on with the run until it is killed as its keeper is told. Returns whether it was; if not, it has ended by itself.
+
+        With `unasked(trial)` nobody asks what the record says then.
+        """
         process = self.begin(**keeping)
         process.wait()
         if not process.killed:
             self.last = process
             return False
         self.program.kill(process)
-        self.see(process)
+        self.see(process, unasked)
         return True
 
     def strike(self, hold):
@@ -133,21 +156,22 @@ class Trial:
 
     @property
     def trace_free(self):
-        """Whether the kills left nothing at all: no word, no file, no request."""
-        home = self.program.home
-        return not self.program.outside.requests and home.is_dir() and not any(home.iterdir()) and \
-            not any(seen.process.stdout or seen.process.stderr for seen in self.kills)
+        """Whether the last kill left nothing at all: no word, no request, and the home as it was before."""
+        process, before = self.kills[-1].process, self.before
+        return not (process.stdout or process.stderr) and len(self.program.outside.requests) == (len(before.seen.sent) if before else 0) \
+            and files_of(self.program.home) == (before.files if before else {})
 
     def finish(self):
         """Let the run come to its end, undisturbed."""
         self.last = self.begin().wait()
 
-    def see(self, process):
+    def see(self, process, unasked=lambda trial: False):
         printed = process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n") or \
             any(seen.printed for seen in self.kills)
         seen = Seen(process, printed, list(self.program.outside.requests))
         self.kills.append(seen)
-        self.look(seen)
+        if not unasked(self):
+            self.look(seen)
 
     def look(self, seen):
         """Ask `status` what the record says after a kill, where somebody may know of the run."""
