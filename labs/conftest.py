@@ -45,6 +45,7 @@ class Session:
         self.results = {}
         self.numbers = itertools.count(1)
         self.staged = self.server = self.folder = self.ground = None
+        self.could_not = set()
         self.every, self._swept = max(1, config.getoption("--lab-sample")), {}
 
     def swept(self, kind, scenarios):
@@ -244,6 +245,8 @@ def pytest_runtest_makereport(item, call):
                  "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
                  "story": str(error) if isinstance(error, Told) else None}
         session = item.config.stash[SESSION]
+        if isinstance(error, CouldNotCheck):
+            session.could_not.add(str(error))
         session.results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
         session.evidence.record(entry, session.about)
         if path := item.config.getoption("--lab-results"):
@@ -271,8 +274,8 @@ def pytest_terminal_summary(terminalreporter, config):
             f"program {session.staged.name if session.staged else '?'}, seed {session.seed}"
             + (f"; a sample, each {session.every}th point of a sweep" if session.every > 1 else ""))
         if unknown:
-            terminalreporter.write_line(f"lab {number}: {len(unknown)} checks, of {sum(check.points for check in unknown)} points, could not be "
-                                        "made on this machine, which says nothing of the program; `python -m labs doctor` says why")
+            terminalreporter.write_line(f"lab {number}: {len(unknown)} checks, of {sum(check.points for check in unknown)} points, could not be made, "
+                                        f"neither passed nor failed: {'; '.join(sorted(session.could_not))} (`python -m labs doctor`)")
 
 
 def pytest_report_header(config):

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from rich.console import Console
@@ -37,13 +37,12 @@ def show_bench(program=None, points=60):
     console = Console(highlight=False)
     ticket = make_ticket("bench")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("kind", "points", "seconds", "points/s", "plain loop, points/s", "over", "times as fast"):
+    for name in ("kind", "points", "seconds", "points/s", "plain loop", "of them", "gain"):
         table.add_column(name, justify="left" if name == "kind" else "right")
     path, bad = program or max(KIT.glob("solutions/[0-9][0-9]")), 0
     with proving_ground(path, None, 1) as ground:
-        if ground.staged.module is None:
-            return 2
-        console.print(f"{ground.staged.name}, {os.cpu_count()} cores; the plain loop starts one interpreter per process, one after the other, on one core")
+        console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
+                      "on one core,\nover some of the same points, evenly spread.\n")
         total = 0.0
         for kind in KINDS:
             with console.status(f"{kind}: the sweep"):
@@ -56,7 +55,7 @@ def show_bench(program=None, points=60):
             with console.status(f"{kind}: the plain loop"), one_core():
                 tried, plain_seconds = plain_loop(ground, kind, ticket, max(1, count // points))
             rate, plain = count / seconds, tried / plain_seconds
-            table.add_row(kind, f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}", f"{tried} of them", f"{rate / plain:.1f}")
+            table.add_row(kind, f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}/s", f"{tried}", f"{rate / plain:.1f}×")
     console.print(table)
     console.print(f"all sweeps: {total:.1f} s, {bad} bad points")
     return 1 if bad else 0
@@ -107,4 +106,5 @@ def one_core():
 
 def _pin(cores):
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cores)
+        with suppress(ProcessLookupError):   # it has just ended
+            os.sched_setaffinity(int(thread), cores)

@@ -1,0 +1,73 @@
+"""What a sweep makes of its outcomes: the verdict, the rules it is judged by, the points that are tried, the lines that are shown."""
+
+import pytest
+
+from labs.harness.ground import Ground
+from labs.harness.killmap import Mapped, Struck
+from labs.harness.sweeps.result import Outcome, Result
+from labs.harness.sweeps.rules import OF_LAB
+
+SAFE, LOST, TWICE = {}, {1: ("lost", "it is gone")}, {2: ("lost", "nothing was written"), 3: ("repeated", "twice")}
+
+
+def result(*outcomes, **more):
+    return Result("line", "start", [Outcome(f"before flow.py:{number}", *outcome) for number, outcome in enumerate(outcomes, 1)], **more)
+
+
+def test_a_sweep_without_points_does_not_pass():
+    assert result().fault == "there was no point to kill it at"
+
+
+def test_the_first_bad_point_is_named_and_the_others_counted():
+    assert result((SAFE,), (LOST,), (SAFE,), (TWICE,)).fault == "before flow.py:2 (2 of 4 points failed): it is gone"
+
+
+def test_of_several_broken_rules_the_worst_for_the_customer_is_told():
+    assert Outcome("", TWICE).under((1, 2, 3)) == ("repeated", "twice")
+
+
+def test_a_lab_is_judged_by_its_own_rules_alone():
+    found = result((SAFE,), (TWICE,))
+    assert found.under(OF_LAB["01"]).fault is None
+    assert "nothing was written" in found.under(OF_LAB["02"]).fault and "twice" in found.under(OF_LAB["03"]).fault
+
+
+@pytest.mark.parametrize("missed, passes", [(1, True), (2, False)])
+def test_a_few_points_that_were_not_reached_again_are_no_fault(missed, passes):
+    found = result(*[(SAFE, number >= missed) for number in range(10)])
+    assert (found.fault is None) == passes and found.missed == missed
+
+
+def test_what_keeps_points_from_being_seen_is_a_fault_though_nothing_bad_was_seen():
+    assert result((SAFE,), blind="it turned them off").fault == "it turned them off"
+
+
+def test_a_program_that_is_wrong_undisturbed_is_not_drawn_on_a_map():
+    outcome = Outcome("before flow.py:3", TWICE, place=("line", "start", [("flow.py", 3), ("__main__.py", 9)]))
+    assert [(struck.file, struck.inner) for struck in Result("line", "start", [outcome]).struck] == [("flow.py", True), ("__main__.py", False)]
+    assert not list(Result("line", "start", [outcome], undisturbed=TWICE).struck)
+    assert list(Result("line", "start", [outcome], undisturbed=TWICE).under(OF_LAB["01"]).struck), "of this rule it breaks nothing undisturbed"
+
+
+def test_a_sample_is_never_empty_and_all_points_are_all_points(tmp_path):
+    def sample(every, count, seed=1):
+        return list(Ground(None, None, tmp_path, seed, every).sample(range(count)))
+    assert sample(1, 5) == [0, 1, 2, 3, 4] and sample(100, 3) and not sample(3, 0)
+    assert len(sample(7, 70)) == 10 and {tuple(sample(7, 70, seed)) for seed in range(30)} == {tuple(range(first, 70, 7)) for first in range(7)}
+
+
+def struck(line, outcome, inner=True):
+    return Struck("line", "start", "flow.py", line, f"before flow.py:{line}", outcome, "" if outcome == "safe" else "why", (), inner)
+
+
+def test_the_map_points_at_the_lines_where_most_kills_do_harm_and_not_at_those_that_are_under_way_for_long():
+    points = [struck(2, "repeated"), struck(2, "repeated"), struck(3, "safe")]
+    points += [struck(1, "repeated", inner=False)] * 2 + [struck(1, "safe", inner=False)] * 7
+    mapped = Mapped({"flow.py": "main()\na = 1\nb = 2\n"}, points)
+    assert [line.number for line in mapped.where["flow.py"]] == [2] and [line.number for line in mapped.files[0].bad] == [1, 2]
+    assert mapped.harmful == 2 and mapped.kinds == {"line": 3}, "each point is one kill, however many lines were under way"
+
+
+def test_where_no_line_is_mostly_bad_the_map_points_at_all_bad_ones():
+    mapped = Mapped({"flow.py": "a = 1\n"}, [struck(1, "lost"), struck(1, "safe"), struck(1, "safe")])
+    assert [line.number for line in mapped.where["flow.py"]] == [1]
