@@ -129,17 +129,17 @@ def swept(lab_session, request):
     def judge(kind, *scenarios):
         rules = OF_LAB[_lab_folder(request.node).name]
         results = [result.under(rules) for result in lab_session.swept(kind, scenarios)]
-        for result in results:
-            if result.not_applicable:
-                pytest.skip(result.not_applicable)
-            if result.could_not:
-                raise CouldNotCheck(result.could_not)
         faulty = next((result for result in results if result.fault), None)
         if faulty:
             error = processes.ProgramFault(f"{faulty.scenario}: {faulty.fault}" if faulty.scenario else faulty.fault)
             error.program = next((outcome.program for outcome, _, _ in faulty.bad if outcome.program), None)
             error.struck = [struck for result in results for struck in result.struck]
             raise error
+        for result in results:
+            if result.could_not:
+                raise CouldNotCheck(result.could_not)
+            if result.not_applicable:
+                pytest.skip(result.not_applicable)
     return judge
 
 

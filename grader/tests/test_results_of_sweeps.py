@@ -4,6 +4,7 @@ import pytest
 
 from labs.harness.ground import Ground
 from labs.harness.killmap import Mapped, Struck
+from labs.harness.staging import stage
 from labs.harness.sweeps.result import Outcome, Result
 from labs.harness.sweeps.rules import OF_LAB
 
@@ -42,6 +43,11 @@ def test_what_keeps_points_from_being_seen_is_a_fault_though_nothing_bad_was_see
     assert result((SAFE,), blind="it turned them off").fault == "it turned them off"
 
 
+def test_what_could_not_be_checked_hides_no_bad_point_and_is_no_pass():
+    assert result((SAFE,), could_not="no seccomp").fault is None and result(could_not="no seccomp").fault is None
+    assert "it is gone" in result((LOST,), could_not="no seccomp").fault
+
+
 def test_a_program_that_is_wrong_undisturbed_is_not_drawn_on_a_map():
     outcome = Outcome("before flow.py:3", TWICE, place=("line", "start", [("flow.py", 3), ("__main__.py", 9)]))
     assert [(struck.file, struck.inner) for struck in Result("line", "start", [outcome]).struck] == [("flow.py", True), ("__main__.py", False)]
@@ -71,3 +77,16 @@ def test_the_map_points_at_the_lines_where_most_kills_do_harm_and_not_at_those_t
 def test_where_no_line_is_mostly_bad_the_map_points_at_all_bad_ones():
     mapped = Mapped({"flow.py": "a = 1\n"}, [struck(1, "lost"), struck(1, "safe"), struck(1, "safe")])
     assert [line.number for line in mapped.where["flow.py"]] == [1]
+
+
+def test_the_source_of_a_program_is_read_from_its_own_files_alone(tmp_path):
+    (tmp_path / "secret.py").write_text("SECRET = 1")
+    folder = tmp_path / "submitted"
+    folder.mkdir()
+    (folder / "__main__.py").write_text("import antigravity, json, os.path, unittest.__main__, requests\n")
+    (folder / "link.py").symlink_to(tmp_path / "secret.py")
+    (folder / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    (folder / "folder.py").mkdir()
+    staged = stage(folder, tmp_path / "staged")
+    assert list(staged.sources) == ["__init__.py", "__main__.py"]
+    assert staged.imports == ["json", "os.path"], "what is loaded for all must not do anything when it is loaded"

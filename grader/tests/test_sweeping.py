@@ -29,6 +29,14 @@ def test_a_right_program_passes_each_kind():
         assert kind["verdict"] == "passed" and kind["points"] > 50 and kind["bad"] == 0 and kind["reason"] is None, kind
 
 
+def test_a_program_that_cannot_resume_yet_is_swept_by_the_rules_of_its_lab():
+    done = labs("sweep", "solutions/01", "--lab", "01", "--kind", "syscall", "--kind", "race", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds = json.loads(done.stdout)["kinds"]
+    assert kinds["syscall"]["verdict"] == "passed" and kinds["syscall"]["points"] > 50
+    assert kinds["race"]["verdict"] == "not applicable" and kinds["race"]["points"] == 0
+
+
 def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
     done = labs("sweep", "solutions/mistakes/result-and-step-in-two-commits", "--kind", "syscall")
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
@@ -64,7 +72,7 @@ def test_what_cannot_be_swept_is_one_line(arguments, said):
 def test_where_system_calls_cannot_be_watched_it_says_so_and_passes_nothing():
     # Under a watcher of our own: the kernel allows one.
     with ForkServer() as forks:
-        outer = Kept(forks, {"command": [sys.executable, "-m", "labs", "sweep", "solutions/05", "--kind", "syscall", "--kind", "power", "--json"],
+        outer = Kept(forks, {"command": [sys.executable, "-m", "labs", "sweep", "solutions/05", "--kind", "syscall", "--kind", "power", "--kind", "race", "--json"],
                              "arguments": [], "folder": str(KIT), "environment": dict(os.environ), "calls": True})
         outer.stdin.close()
         said, complaint = outer.stdout.read(), outer.stderr.read()
@@ -72,7 +80,7 @@ def test_where_system_calls_cannot_be_watched_it_says_so_and_passes_nothing():
         outer.stdout.close(), outer.stderr.close()
     assert outer.report["trouble"] is None and outer.report["code"] == 3, complaint.decode()
     for kind in json.loads(said)["kinds"].values():
-        assert kind["verdict"] == "could not check" and kind["points"] == 0 and "another watcher is there already" in kind["reason"], kind
+        assert kind["verdict"] == "could not check" and kind["bad"] == 0 and "another watcher is there already" in kind["reason"], kind
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

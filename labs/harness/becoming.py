@@ -25,7 +25,7 @@ from .ready import use_compiled
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Told:
+class Note:
     """A number and a line of text that the program's process tells its keeper without a system call."""
 
     def __init__(self):

@@ -25,8 +25,8 @@ def serve(requests, folder, modules):
     for name in (*ALWAYS, *modules):
         try:
             importlib.import_module(name)
-        except ImportError:
-            pass   # a Python built without it
+        except BaseException:
+            pass   # a Python built without it, or a module that is for something else: the program will see
     # Ours come first while they are loaded, and never again: an installed package may be called `labs` too.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from labs.harness.becoming import LIBC

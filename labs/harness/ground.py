@@ -34,12 +34,12 @@ class Ground:
             return self._forks
 
     def program(self, name, forked=True, like=None, **options):
-        """A fresh Program: an empty home, and an account in which all that is made up comes from the seed and from `name`.
+        """A fresh Program: an empty home, and an account in which all that is made up comes from the seed and from `name`, or `like`.
 
-        With `like`, another name, the account says what the account of that name says.
+        So all programs of one name meet the same outside, whatever their order.
         """
         number = next(self._numbers)
-        account = self.server.open_account(f"{name} {number}", like)
+        account = self.server.open_account(f"{name} {number}", like or name)
         program = Program(self.staged, Path(tempfile.mkdtemp(prefix="trial-", dir=self.folder)), self.server, account, seed=self.seed,
                           forks=self.forks if forked else None, **options)
         self._alive.add(program)

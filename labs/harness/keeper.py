@@ -37,7 +37,7 @@ import sys
 import time
 from pathlib import Path
 
-from .becoming import LIBC, Told, become
+from .becoming import LIBC, Note, become
 from .kills import power, syscall
 from .kills.line import Lines
 from .messages import receive, send
@@ -65,7 +65,7 @@ def keep(ours):
             os._exit(0)
         if not streams:
             continue   # a word for a program that had ended before it was heard
-        lines, told = Lines(start["files"]) if start.get("lines") else None, Told()
+        lines, told = Lines(start["files"]) if start.get("lines") else None, Note()
         pid = os.fork()
         if pid == 0:
             return become(start, streams, lines, told)

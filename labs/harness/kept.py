@@ -1,4 +1,4 @@
-"""Starts by way of the fork server: a process that is forked instead of executed, watched and killed by a keeper of its own."""
+"""The fork server as the harness uses it, and starts by way of it: forked, watched and killed by a keeper of their own."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .messages import receive, send
-from .processes import ProgramFault
+from .processes import DEADLINE, ProgramFault
 
 _KILLED = "the program killed a process that watches it"
 _SERVER = Path(__file__).with_name("forkserver.py")
@@ -24,7 +24,8 @@ class ForkServer:
 
     def __init__(self, folder="", modules=()):
         self._ours, theirs = socket.socketpair()
-        self._lock, self._idle = threading.Lock(), []
+        self._lock, self._idle, self._closed = threading.Lock(), [], False
+        self.used = False   # whether a program was ever started
         # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does.
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), str(folder), *modules], pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
@@ -49,18 +50,29 @@ class ForkServer:
                 try:
                     send(self._ours, "a keeper", [theirs.fileno()])
                 except OSError:
-                    raise ProgramFault(_KILLED) from None
+                    self.gone()
             return ours
+
+    def gone(self):
+        """Say that the server, or a keeper, is not there any more. Raises ProgramFault, or RuntimeError where no program is to blame."""
+        if self.used:   # nobody but a program that it started can have done that
+            raise ProgramFault(_KILLED) from None
+        raise RuntimeError("the fork server did not start; what it said on stderr says why") from None
 
     def give_back(self, keeper):
         with self._lock:
-            self._idle.append(keeper)
+            if self._closed:
+                keeper.close()
+            else:
+                self._idle.append(keeper)
 
     def close(self):
         """End the server and the keepers that have nothing to do; another one ends with its program."""
-        self._ours.close()
-        for keeper in self._idle:
-            keeper.close()
+        with self._lock:
+            self._closed = True
+            self._ours.close()
+            for keeper in self._idle:
+                keeper.close()
         self._process.wait()
 
 
@@ -71,10 +83,10 @@ class Kept:
     """
 
     def __init__(self, server, start):
+        self._server, self._keeper, self.report = server, server.keeper(), None
         pipes = [os.pipe() for _ in range(3)]
         inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
         self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
-        self._server, self._keeper, self.report = server, server.keeper(), None
         self._stands = {what: threading.Event() for what in ("ready", "at", "stopped")}
         self.fault = None   # a sentence where the program has ended and there is no report that says how
         with suppress(OSError):
@@ -83,17 +95,23 @@ class Kept:
             os.close(descriptor)
         message, _ = receive(self._keeper)
         if message is None:
-            raise ProgramFault(_KILLED)
-        self.pid = message["pid"]
+            for stream in (self.stdin, self.stdout, self.stderr):
+                stream.close()
+            server.gone()
+        server.used, self.pid = True, message["pid"]
 
     def until_ready(self):
         """Wait until a gated start stands at its gate."""
-        self._stands["ready"].wait()
+        self._stand("ready", "come to its first line")
 
     def until_held(self):
         """Wait until the start stands at the call where it is to be held, or has ended. Returns whether it stands there."""
-        self._stands["at"].wait()
+        self._stand("at", "come to the call where it was to be held")
         return self.report is None
+
+    def _stand(self, where, what):
+        if not self._stands[where].wait(DEADLINE):
+            raise ProgramFault(f"the program did not {what} within {DEADLINE:g} seconds")
 
     def go(self):
         """Let it go on from its gate, or from the call that it is held at."""

@@ -60,7 +60,7 @@ def seccomp_notification():
         return False, f"seccomp is Linux's, this is {platform.system()}", ON_LINUX
     if not NUMBERS or sys.maxsize < 1 << 32:
         return False, f"not for this processor ({platform.machine()})", "use a 64-bit x86-64 or aarch64 machine"
-    with ForkServer() as forks:
+    with ForkServer() as forks:   # raises RuntimeError where not even that works
         tried = Kept(forks, {"command": ["/bin/sh", "-c", "echo > /dev/null"], "arguments": [], "folder": "/", "environment": {}, "calls": True})
         tried.stdin.close()
         tried.wait()

@@ -17,6 +17,7 @@ from pathlib import Path
 from .scratch import remove
 
 KIT = Path(__file__).resolve().parents[2]
+DO_SOMETHING = {"antigravity", "idlelib", "test", "this", "turtledemo"}   # modules that are not imported for what is in them
 SHIPPED = Path(__file__).resolve().with_name("starter.zip")  # the starter as it was before anybody edited it
 GIVEN = ("__main__.py", "conversation.py", "exits.py", "flow.py", "outside.py")  # files of a program that began as the starter
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml")
@@ -45,12 +46,13 @@ class Staged:
     @cached_property
     def files(self):
         """Its own Python files, relative to the folder, in order."""
-        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py"))
+        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py") if path.is_file())
 
     @property
     def sources(self):
-        """The text of its own Python files, by their names in the package that is run."""
-        return {name.removeprefix("starter/"): (self.folder / name).read_text(errors="replace") for name in self.files}
+        """The text of its own Python files, by their names in the package that is run. What a link leads to elsewhere is not read."""
+        inside = (name for name in self.files if (self.folder / name).resolve().is_relative_to(self.folder.resolve()))
+        return {name.removeprefix("starter/"): (self.folder / name).read_text(errors="replace") for name in inside}
 
     @cached_property
     def imports(self):
@@ -63,7 +65,7 @@ class Staged:
                 continue
             found.update(name.name for node in nodes if isinstance(node, ast.Import) for name in node.names)
             found.update(node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level)
-        return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names)
+        return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names - DO_SOMETHING and "__main__" not in name)
 
 
 class Places:
@@ -120,7 +122,7 @@ def stage(program, folder, command=None):
     """
     program = Path(program).resolve()
     if not program.is_dir() and program != SHIPPED:
-        raise NoProgram(f"there is no folder {program}: name one that holds a program, like --program starter")
+        raise NoProgram(f"there is no folder {program}: name one that holds a program, like starter")
     if command is not None:
         return _stage_command(program, folder, command)
 

@@ -30,8 +30,6 @@ _NUMBERS = {
 NUMBERS = _NUMBERS.get(platform.machine(), {})
 NAMES = {number: name for name, number in NUMBERS.items()}
 LOCKS = ("fcntl", "flock")         # they leave no trace, but order two processes: only asked for by races
-SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs")
-SENDS = ("write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile")
 #: Where a call has the paths that it is about: (argument of the folder's descriptor or None, argument of the path).
 _PATHS = {"open": [(None, 0)], "openat": [(0, 1)], "openat2": [(0, 1)], "creat": [(None, 0)], "rename": [(None, 0), (None, 1)],
           "renameat": [(0, 1), (2, 3)], "renameat2": [(0, 1), (2, 3)], "mkdir": [(None, 0)], "mkdirat": [(0, 1)], "rmdir": [(None, 0)],
@@ -108,7 +106,10 @@ def watch_this_process(locks=False):
 
 def listener_of(pid, descriptor):
     """The listener that process `pid` has as `descriptor`, as a descriptor of this process. Raises CannotWatch."""
-    pidfd = os.pidfd_open(pid)
+    try:
+        pidfd = os.pidfd_open(pid)
+    except (OSError, AttributeError) as error:
+        raise CannotWatch(f"pidfd_open(2) says: {error}") from None
     try:
         found = _LIBC.syscall(ctypes.c_long(_PIDFD_GETFD), ctypes.c_long(pidfd), ctypes.c_long(descriptor), ctypes.c_long(0))
     finally:

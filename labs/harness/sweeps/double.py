@@ -51,8 +51,6 @@ def _kinds(ground, ticket, result):
         except CouldNot as error:
             result.could_not = str(error)
     counts = {kind: both for kind, both in counts.items() if all(both)}
-    if counts:
-        result.could_not = None
     return counts
 
 
@@ -87,7 +85,10 @@ def _killed_at_boundaries(ground, ticket, stories, first, nth, when):
     try:
         trial.strike(lambda: held_at(program, kind, first_when, trial.begin)[0])
         trial.strike(lambda: held_at(program, "any", when, trial.begin, nth)[0])
-    except ProgramFault:
+    except ProgramFault as fault:
+        if program.processes[-1].running:   # it hangs
+            fault.point, fault.program = f"two kills, at {kind} and at request {nth} of the resume", program
+            raise
         # It ended, having sent fewer requests: a run that was killed once, or not at all.
         program.outside.plan()
         trial.last = program.processes[-1].wait()

@@ -4,6 +4,7 @@ import base64
 import time
 
 from ..kills.power import WHOLE, Disk, spread
+from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .points import CouldNot, at_point
 from .result import Result, Stories
@@ -25,8 +26,9 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
     except CouldNot as error:
         result.could_not = str(error)
         return result
-    every = _at_most(MOST, list(_cuts(log, program)))
-    cuts = ground.sample(every)
+    every = list(_cuts(log, program))
+    cuts = ground.sample(_at_most(MOST, every))
+    result.left_out = len(every) - len(cuts)
     ground.discard(program)
     done = 0
 
@@ -54,8 +56,8 @@ def _recorded(ground, ticket):
             disk.do(*entry)
         try:
             found = files_of(program.home)
-        except OSError as error:
-            found, trouble = {}, f"what it left in LAB_HOME cannot be read: {str(error)[:160]}"
+        except ProgramFault as fault:
+            found, trouble = {}, str(fault)
         if not trouble and _without_shared_memory(next(disk.states())[0]) != _without_shared_memory(found):
             trouble = "what the program wrote is not what its calls say; perhaps it writes into memory that it shares with a file"
     if trouble:

@@ -16,16 +16,16 @@ WINDOW = 0.2   # seconds that the second one has while the first stands still; a
 
 
 def sweep_race(ground, ticket, progress=lambda done, total: None):
-    """Two starts and two resumes at one moment, TIMES times each; a second process while the first is stopped at each boundary,
-
-    and while it is held before each of its calls that order two processes. Returns a Result.
+    """Two starts, and two resumes, at one moment, TIMES times each; a second process while the first is stopped at each boundary,
+    and while it stands before each of its calls that order two processes. Returns a Result.
     """
     began, result, stories = time.monotonic(), Result("race"), Stories(ground)
     trials = [(f"two starts at one moment, {number}", _two_starts) for number in range(1, TIMES + 1)]
     trials += [(f"two resumes at one moment after a kill at {kind}, {when} it acted, {number}", _two_resumes(kind, when))
                for number in range(1, TIMES + 1) for kind, when in [BOUNDARIES[number % len(BOUNDARIES)]]]
     trials += [(f"a resume while the first process is stopped at {kind}, {when} it acted", _stopped_at(kind, when)) for kind, when in BOUNDARIES]
-    trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in _calls(ground, ticket)]
+    calls, result.could_not = _calls(ground, ticket)
+    trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in calls]
     trials = ground.sample(trials)
     done = 0
 
@@ -117,15 +117,16 @@ def _ended(trial, pair):
 
 
 def _calls(ground, ticket):
-    """Where the first of two may stand: (number, in words) of the first and the last of its like calls. None where calls cannot be watched."""
+    """Where the first of two may stand: (number, in words) of the first and the last of its like calls; and why there are none, or None."""
     try:
         events, _ = scout(ground, CALL, START, ticket, locks=True)
-    except CouldNot:
-        return []
+    except CouldNot as error:
+        return [], str(error)
     first, last = {}, {}
     for number, (_, name, on, file, line) in enumerate(events, 1):
         place = name, on, file, line
         first.setdefault(place, number)
         last[place] = number
-    return sorted((number, f"call {number}, {name} {on}{f' in {own(file)}:{line}' if file else ''}")
+    found = sorted((number, f"call {number}, {name} {on}{f' in {own(file)}:{line}' if file else ''}")
                   for places in (first, last) for (name, on, file, line), number in places.items() if places is first or number != first[name, on, file, line])
+    return found, None

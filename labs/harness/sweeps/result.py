@@ -36,7 +36,7 @@ class Outcome:
 class Result:
     """One kind of sweep over one scenario, judged by `rules`.
 
-    `seconds` is how long it took; `left_out` how many points were not tried. `could_not` says why nothing could be found out, `not_applicable`
+    `seconds` is how long it took; `left_out` how many points were not tried. `could_not` says why not all could be found out, `not_applicable`
     why there is nothing to find out, both None where there was; `blind` is what the program did that keeps points from being seen;
     `undisturbed` the rules that it breaks without being killed.
     """
@@ -73,6 +73,8 @@ class Result:
         if self.bad:
             outcome, _, why = self.bad[0]
             return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
+        if self.could_not or self.not_applicable:
+            return None
         if self.blind:
             return self.blind
         if not self.outcomes:

@@ -69,18 +69,21 @@ class Before:
 def files_of(home):
     """All that is in a home: {path: bytes, None for a folder, a tuple with the text of a link}.
 
-    Sockets and pipes are no files: nobody reads from them what was written before.
+    Sockets and pipes are no files: nobody reads from them what was written before. Raises ProgramFault.
     """
     found = {}
-    for folder, folders, names in os.walk(home):
-        for path in (Path(folder, name) for name in (*folders, *names)):
-            mode = path.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                found[os.path.relpath(path, home)] = os.readlink(path),
-            elif stat.S_ISDIR(mode):
-                found[os.path.relpath(path, home)] = None
-            elif stat.S_ISREG(mode):
-                found[os.path.relpath(path, home)] = path.read_bytes()
+    try:
+        for folder, folders, names in os.walk(home):
+            for path in (Path(folder, name) for name in (*folders, *names)):
+                mode = path.lstat().st_mode
+                if stat.S_ISLNK(mode):
+                    found[os.path.relpath(path, home)] = os.readlink(path),
+                elif stat.S_ISDIR(mode):
+                    found[os.path.relpath(path, home)] = None
+                elif stat.S_ISREG(mode):
+                    found[os.path.relpath(path, home)] = path.read_bytes()
+    except OSError as error:
+        raise ProgramFault(f"what it left in LAB_HOME cannot be read: {str(error)[:160]}") from None
     return found
 
 
@@ -158,7 +161,7 @@ class Trial:
     def trace_free(self):
         """Whether the last kill left nothing at all: no word, no request, and the home as it was before."""
         process, before = self.kills[-1].process, self.before
-        return not (process.stdout or process.stderr) and len(self.program.outside.requests) == (len(before.seen.sent) if before else 0) \
+        return not (process.stdout or process.stderr or process.outlived) and len(self.program.outside.requests) == (len(before.seen.sent) if before else 0) \
             and files_of(self.program.home) == (before.files if before else {})
 
     def finish(self):
