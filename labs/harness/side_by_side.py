@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-THREADS = 2 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
+THREADS = 3 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
 
 
 def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):

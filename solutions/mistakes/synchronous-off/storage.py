@@ -10,16 +10,19 @@ from .exits import Unreadable
 def in_home(name):
     """The path of a file in LAB_HOME. The folder is made on first use, each new directory entry synced."""
     home = os.path.abspath(os.environ.get("LAB_HOME", ".lab"))
-    missing, folder = [], home
-    while not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for folder in reversed(missing):
-        os.makedirs(folder, exist_ok=True)
-        parent = os.open(os.path.dirname(folder), os.O_RDONLY)
-        os.fsync(parent)
-        os.close(parent)
+    if not os.path.isdir(home):
+        _make(home)
     return os.path.join(home, name)
+
+
+def _make(folder):
+    above = os.path.dirname(folder)
+    if not os.path.isdir(above):
+        _make(above)
+    os.makedirs(folder, exist_ok=True)
+    entries = os.open(above, os.O_RDONLY)
+    os.fsync(entries)
+    os.close(entries)
 
 
 @contextmanager
