@@ -93,7 +93,7 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
 @app.command()
 def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is swept.")] = None,
           points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each kind the plain loop tries.")] = 60):
-    """Measure the sweeps against a plain loop that starts one interpreter per process on one core, over the same points."""
+    """Measure the sweeps against a plain loop that starts one interpreter per process, on one core, over points of the same kinds."""
     from .command.bench import show_bench
     raise typer.Exit(show_bench(program, points))
 

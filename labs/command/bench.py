@@ -1,4 +1,4 @@
-"""What the fork server and the keepers gain: the sweeps against a plain loop, in one run, over the same points."""
+"""What the fork server and the keepers gain: the sweeps against a plain loop, in one run, over points of the same kinds."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def show_bench(program=None, points=60):
     path, bad = program or max(KIT.glob("solutions/[0-9][0-9]")), 0
     with proving_ground(path, None, 1) as ground:
         console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
-                      "on one core,\nover some of the same points, evenly spread.\n")
+                      "on one core,\nover some of the points, evenly spread.\n")
         total = 0.0
         for kind in KINDS:
             with console.status(f"{kind}: the sweep"):

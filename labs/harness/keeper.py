@@ -3,7 +3,7 @@
 A keeper is forked by the fork server (forkserver.py) and forks the program. Every process that descends from the
 program comes to the keeper when its own parent dies, so nothing can slip away (Linux; elsewhere the process group is
 all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, and
-then words: `go`, `kill`, `stop`, `cont`. It says {"pid"}; {"ready"} where the start waits for its release; {"at"} where the program is held at
+then words: `go`, `kill`, `stop`, `cont`. It says {"pid"}; {"ready"} where the start waits for its release; {"stopped"} after `stop`; {"at"} where the program is held at
 a call; and at the end the report. When the harness is gone, everything ends.
 
 A start is a dict, sent with the three descriptors that become the program's standard streams:

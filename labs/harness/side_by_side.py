@@ -9,8 +9,8 @@ THREADS = 3 * (os.cpu_count() or 1)  # the experiments spend their time in other
 def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):
     """`experiment(point)` for each of `points`; returns the results in the order of the points.
 
-    `done(result)` is called as each ends, in the order of the points. An exception, also that of Ctrl-C, is raised at
-    once, and what was not begun is not begun any more.
+    `done(result)` is called as each ends, in the order of the points. An exception is raised when its turn comes, that of
+    Ctrl-C at once; what was not begun then is not begun any more.
     """
     pool = ThreadPoolExecutor(threads)
     results = []
