@@ -39,6 +39,12 @@ def test_a_few_points_that_were_not_reached_again_are_no_fault(missed, passes):
     assert (found.fault is None) == passes and found.missed == missed
 
 
+def test_a_loop_that_went_round_less_often_is_no_fault():
+    rounds = [Outcome(f"before flow.py:7, the {number}th time", SAFE, number < 3, like=("flow.py", 7)) for number in range(40)]
+    found = Result("line", "start", [*rounds, Outcome("before flow.py:8", SAFE, like=("flow.py", 8))])
+    assert found.missed == 37 and found.never_struck == 0 and found.fault is None
+
+
 def test_what_keeps_points_from_being_seen_is_a_fault_though_nothing_bad_was_seen():
     assert result((SAFE,), blind="it turned them off").fault == "it turned them off"
 

@@ -40,7 +40,7 @@ class Process:
     SIGKILL, None while it runs; `killed` says whether it was this harness that killed it.
     """
 
-    def __init__(self, arguments, body, folder, changed, stdin=b"", keep_stdin=False):
+    def __init__(self, arguments, begin, folder, changed, stdin=b"", keep_stdin=False):
         self.arguments = arguments
         self.folder = folder
         self.changed = changed
@@ -48,7 +48,8 @@ class Process:
         self.code, self._struck = None, False
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
-        self._body, self.pid = body, body.pid
+        self._body = begin()   # after `begun`: what it does is not of a time before it
+        self.pid = self._body.pid
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         threading.Thread(target=self._watch, daemon=True).start()

@@ -92,7 +92,7 @@ class Program:
             path = place / "ticket.json"
             path.write_bytes(ticket if isinstance(ticket, bytes) else json.dumps(ticket).encode())
             arguments, shown = (*arguments, str(path)), (*arguments, "ticket.json")
-        process = Process(shown, self._body(arguments, place, keeping), place, self.outside.changed, stdin, keep_stdin)
+        process = Process(shown, lambda: self._body(arguments, place, keeping), place, self.outside.changed, stdin, keep_stdin)
         self.processes.append(process)
         return process
 

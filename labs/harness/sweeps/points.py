@@ -68,7 +68,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
             broken = trace_free.judged(trial) if reached else judged(trial)
         stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
-        return stories.outcome(names[number - 1], trial.program, broken, reached, place)
+        return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]))
 
     done = 0
 

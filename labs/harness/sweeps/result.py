@@ -15,7 +15,7 @@ class Outcome:
     """What came of one point: the rules that were broken there, as of rules.judged().
 
     `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
-    it has no place in the source.
+    it has no place in the source. `like` is the same for points that only differ in how often the run came there before.
     `program` is one that was not discarded: of the first point at which a rule was broken.
     """
 
@@ -24,6 +24,7 @@ class Outcome:
     reached: bool = True
     story: tuple = ()
     place: tuple | None = None
+    like: tuple | None = None
     program: object = None
 
     def under(self, rules):
@@ -68,6 +69,13 @@ class Result:
         return sum(not outcome.reached for outcome in self.outcomes)
 
     @property
+    def never_struck(self):
+        """Which part of the places it was not killed at once, from 0 to 1: one that waits in a loop comes to the same place more or less often."""
+        places = {outcome.like or outcome.point for outcome in self.outcomes}
+        struck = {outcome.like or outcome.point for outcome in self.outcomes if outcome.reached}
+        return 1 - len(struck) / len(places)
+
+    @property
     def fault(self):
         """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
         if self.bad:
@@ -79,8 +87,8 @@ class Result:
             return self.blind
         if not self.outcomes:
             return "there was no point to kill it at"
-        if 10 * self.missed > len(self.outcomes):
-            return f"{self.missed} of {len(self.outcomes)} points were not reached again: no two runs of the program are alike"
+        if self.never_struck > 0.1:
+            return f"{self.missed} of {len(self.outcomes)} points were not reached again, {self.never_struck:.0%} of the places: no two runs of the program are alike"
         return None
 
     @property
@@ -101,7 +109,7 @@ class Stories:
     def __init__(self, ground):
         self._ground, self._told, self._kept = ground, {}, set()
 
-    def outcome(self, point, program, broken, reached=True, place=None):
+    def outcome(self, point, program, broken, reached=True, place=None, like=None):
         """The Outcome of a trial of `program`."""
         whys = {why for _, why in broken.values()}
         story = tuple(tell(program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
@@ -111,4 +119,4 @@ class Stories:
         self._kept |= first
         if not first:
             self._ground.discard(program)
-        return Outcome(point, broken, reached, story, place, program if first else None)
+        return Outcome(point, broken, reached, story, place, like, program if first else None)
