@@ -148,7 +148,7 @@ def test_a_suite_that_cannot_be_loaded_is_one_line(kit):
 
 def test_a_program_that_is_none_is_one_line(untouched):
     assert refusal(untouched.run("status", "--program", "nowhere")) == \
-        f"labs: there is no folder {untouched.root}/nowhere: name one that holds a program, like --program starter"
+        f"labs: there is no folder {untouched.root}/nowhere: name one that holds a program, like starter"
     assert "--last runs nothing" in refusal(untouched.run("status", "--last", "--program", "starter"))
 
 
