@@ -1,1 +1,1 @@
-"""Scores submissions; for now it holds the tests of the kit itself."""
+"""From a folder of submissions to grades that one can defend."""
