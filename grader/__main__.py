@@ -18,6 +18,11 @@ Labs = Annotated[str, typer.Option(metavar="1-5", help="Which labs: 1-5, 3 or 1,
 Database = Annotated[str, typer.Option(metavar="URL", help="postgresql://…, where the queue of --engine dbos is.")]
 
 
+@app.callback()
+def grader():
+    pass
+
+
 @app.command()
 def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help="A folder with a folder, zip or tar each; a download of Gradescope, "
                                                      "Moodle, Canvas or GitHub Classroom; or one submission.")],

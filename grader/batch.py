@@ -31,7 +31,8 @@ class Batch:
     def __init__(self, report, submissions, options, isolation, only=(), sessions=None):
         self.report, self.submissions, self.options, self.isolation = Path(report), Path(submissions), options, isolation
         self.sessions = sessions or Sessions()
-        self.found = {submission.name: submission for submission in intake.find(self.submissions, only)}
+        found = intake.find(self.submissions, only)
+        self.found, self.ignored = {submission.name: submission for submission in found.submissions}, found.ignored
         self.journal = Journal(self.report / "journal.sqlite")
 
     @cached_property
