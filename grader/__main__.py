@@ -47,6 +47,13 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
     raise typer.Exit(grade_all(submissions, out, jobs, only, labs, seed, sample, require_isolation, not resume, workers, engine, database))
 
 
+@app.command()
+def demo(out: Annotated[str, typer.Option("--out", metavar="REPORT", help="The report's folder (default: a new temporary one).")] = None):
+    """Grade the starter, the finished flow and four honest mistakes; print the table and name the report."""
+    from .demo import run_demo
+    raise typer.Exit(run_demo(out))
+
+
 def main(name="grader"):
     """Run the command. What cannot be done is one line on stderr and an exit code other than 0."""
     sys.stdout.reconfigure(errors="replace")
