@@ -87,8 +87,8 @@ def gradescope(result):
         output["output"] = "\n".join([f"No score: this submission is {result.outcome}. {line(result.reason or '')}", *unknown])
         return json.dumps(output, indent=1)
     output["score"] = round(score * full / 100, 2)
-    output["output"] = f"{result.points} of {result.possible} points." + (
-        f" Checks worth {full - result.possible} do not apply to this program: {output['score']:g} of {full}." if full != result.possible else "")
+    if full != result.possible:   # no total in words: a learner would see it before the hidden checks are published
+        output["output"] = f"Checks worth {full - result.possible} of {full} points do not apply to this program; the score is that of the others, scaled."
     output["tests"] = [_gradescope_test(lab, number, check) for lab in result.labs for number, check in enumerate(lab.checks, 1)]
     return json.dumps(output, indent=1)
 

@@ -3,6 +3,7 @@
 Whatever a submission wrote is escaped; no other script than the page's own can run in it, since its policy names that one's hash.
 """
 
+import re
 import shlex
 from base64 import b64encode
 from hashlib import sha256
@@ -11,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..results import Outcome, Status, file_name
 from .exports import NOT_YET
@@ -38,7 +39,7 @@ FIGURES = {  # of results.Figures: what each is called, and what it says
     "completed": ("completion", "Of the runs that were killed: in the end there was a refund and a mail."),
     "seconds": ("time to resume", "How long the next start took to the end, for those that resumed: half of them at most this."),
 }
-MOST = 10                # checks that are shown as most often failed
+MOST = 8                 # checks that are shown as most often failed
 EVIDENCE = 2_000_000     # bytes of one file; of all kill maps of a page, twice that
 
 
@@ -51,7 +52,8 @@ def index(results, about):
 def submission(result, report):
     """The page of one submission, in a string; its evidence is read from the folder `report`."""
     numbers = {key: column.id for key, column in columns([result]).items()}
-    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report))
+    lost = [(lab, check) for lab, check in result.checks if check.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
+    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=sorted(lost, key=lambda pair: -pair[1].possible))
 
 
 class _Evidence:
@@ -71,8 +73,9 @@ class _Evidence:
         if not data or len(data) > self._left:
             return None
         self._left -= len(data)
-        # Without it a link to a line would open our page within the frame.
-        return data.decode(errors="replace").replace("<head>", '<head><base href="about:srcdoc">', 1)
+        # Without the base a link to a line would open our page within the frame; and its script would not run there.
+        text = data.decode(errors="replace").replace("<head>", '<head><base href="about:srcdoc">', 1)
+        return re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 
     def link(self, check):
         """The address of the kill map itself, from a page of a submission; None where there is none."""
@@ -98,9 +101,11 @@ def _of_labs(result):
 
 
 def _cells(result, columns):
-    """The signs of a row of the map, each with its class."""
+    """The cells of a row of the map: the sign of each, and its classes."""
     statuses = {(lab.number, check.test): check.status for lab, check in result.checks}
-    return [SIGNS[statuses[key]] if key in statuses else ("", "none") for key in columns]
+    for key, column in columns.items():
+        sign, kind = SIGNS[statuses[key]] if key in statuses else ("", "none")
+        yield sign, f"'{kind} first'" if column.number == 1 else kind
 
 
 def _again(result):
@@ -112,6 +117,11 @@ def _again(result):
 
 def _count(number, what):
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _prose(text):
+    """One line of ours, in which what stands between backticks is code; whatever else is in it stays text."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(line(text)))))
 
 
 def _number(value):
@@ -134,7 +144,7 @@ def _seconds(value):
 
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
-_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "count": _count, "number": _number, "share": _share, "seconds": _seconds,
+_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": _count, "number": _number, "share": _share, "seconds": _seconds,
                          "percent": percent, "of_labs": _of_labs, "cells": _cells, "file_name": file_name}
 _ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "BINS": BINS, "NOT_YET": NOT_YET, "again": _again,
                          "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}

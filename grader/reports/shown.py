@@ -32,6 +32,8 @@ def told(text):
     sections = []
     for part in lines(text).strip("\n").split("\n"):
         match = _TOLD.fullmatch(part)
+        if not part.strip():
+            continue
         if re.match(r"lab \d\d · ", part):
             sections.append([])
         elif not match or not sections:

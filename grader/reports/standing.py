@@ -104,4 +104,4 @@ class Standing:
     @property
     def ranked(self):
         """Results in the order of the map: the best first, those without a score last."""
-        return sorted(self.results, key=lambda result: -1 if (score := percent(result)) is None else score, reverse=True)
+        return sorted(self.results, key=lambda result: (-(percent(result) or 0), result.outcome != Outcome.GRADED, result.outcome == Outcome.INVALID))
