@@ -24,7 +24,8 @@ def table(results, unfinished=()):
     checks = columns(results)
     labs = sorted({lab for lab, _ in checks})
     text = io.StringIO()
-    rows = csv.writer(text)
+    # Every text is quoted: where a spreadsheet parts cells at semicolons, one in a name must not begin a new cell.
+    rows = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(["name", "id", "status", "score", "possible", "percent", *(f"lab {lab}" for lab in labs),
                    *(f"{lab}/{test}" for lab, test in checks), "reason"])
     full = sum(check.possible for check in checks.values())
@@ -36,7 +37,7 @@ def table(results, unfinished=()):
         of_checks = {(lab.number, check.test): None if check.status.is_unknown or check.status == Status.NOT_APPLICABLE else check.points
                      for lab, check in result.checks}
         score = percent(result)
-        # A comma there: a spreadsheet that parts cells at semicolons honours quotes in the first cell of a row only.
+        # Such a spreadsheet honours quotes in the first cell of a row only.
         reason = _cell((result.reason or "").replace(";", ","))
         rows.writerow([_cell(result.name), file_name(result.name), result.outcome, result.points, result.possible or None,
                        None if score is None else round(score, 2), *map(of_labs.get, labs), *map(of_checks.get, checks), reason])
@@ -84,7 +85,7 @@ def gradescope(result):
     score = percent(result)
     if score is None:
         unknown = [f"lab {lab.number}: {line(check.does)} ({check.status})" for lab, check in result.checks if check.status.is_unknown]
-        output["output"] = "\n".join([f"No score: this submission is {result.outcome}. {line(result.reason or '')}", *unknown])
+        output["output"] = "\n".join([f"No score, {result.outcome}: {line(result.reason or 'no check applies to this program')}", *unknown])
         return json.dumps(output, indent=1)
     output["score"] = round(score * full / 100, 2)
     if full != result.possible:   # no total in words: a learner would see it before the hidden checks are published

@@ -40,6 +40,7 @@ FIGURES = {  # of results.Figures: what each is called, and what it says
     "seconds": ("time to resume", "How long the next start took to the end, for those that resumed: half of them at most this."),
 }
 MOST = 8                 # checks that are shown as most often failed
+DROPPED = 200            # of what was left out, that are named
 EVIDENCE = 2_000_000     # bytes of one file; of all kill maps of a page, twice that
 
 
@@ -115,8 +116,8 @@ def _again(result):
 
 # ---- words and numbers
 
-def _count(number, what):
-    return f"{number:,} {what}{'s' * (number != 1)}"
+def _count(number, one, more=None):
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def _prose(text):
@@ -146,7 +147,7 @@ _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
 _ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": _count, "number": _number, "share": _share, "seconds": _seconds,
                          "percent": percent, "of_labs": _of_labs, "cells": _cells, "file_name": file_name}
-_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "BINS": BINS, "NOT_YET": NOT_YET, "again": _again,
+_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS, "NOT_YET": NOT_YET, "again": _again,
                          "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
 
 

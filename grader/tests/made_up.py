@@ -73,7 +73,7 @@ def class_of(size, seed=1):
         skill = random.choice([1.0, 1.0, 0.92, 0.8, 0.6, 0.35])
         wrong = [place for place in places if random.random() > skill ** (0.3 + 2 * hard[place])]
         statuses = {place: random.choice(OTHER_FAULTS) if random.random() < 0.12 else Status.FAILED for place in wrong}
-        kills = random.randint(900, 1300)
+        kills = random.randint(90, 130)
         bad = int(kills * (1 - skill) * random.random() * 0.5)
         more = {"figures": figures(kills, kills - bad, bad // 2, kills - bad // 3, number), "seconds": random.uniform(30, 95)}
         if number % 17 == 5:
