@@ -89,7 +89,7 @@ def gradescope(result):
         return json.dumps(output, indent=1)
     output["score"] = round(score * full / 100, 2)
     if full != result.possible:   # no total in words: a learner would see it before the hidden checks are published
-        output["output"] = f"Checks worth {full - result.possible} of {full} points do not apply to this program; the score is that of the others, scaled."
+        output["output"] = f"Checks worth {full - result.possible} of {full} points do not apply to this program; the score of the others is scaled."
     output["tests"] = [_gradescope_test(lab, number, check) for lab in result.labs for number, check in enumerate(lab.checks, 1)]
     return json.dumps(output, indent=1)
 
@@ -121,14 +121,16 @@ def junit(results):
             ElementTree.SubElement(case, "error", message=line(result.reason or ""), type=result.outcome)
         for lab, check in result.checks:
             _junit_case(suite, result, lab, check)
-        for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error"), ("skipped", "testcase/skipped")):
-            suite.set(attribute, str(len(suite.findall(tag))))
+        suite.set("tests", str(len(suite.findall("testcase"))))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
 def _junit_case(suite, result, lab, check):
-    case = ElementTree.SubElement(suite, "testcase", name=line(check.test), classname=f"{line(result.name)}.lab{lab.number}", time=f"{check.seconds:.3f}")
+    case = ElementTree.SubElement(suite, "testcase", name=line(check.test), classname=f"{line(result.name)}.lab{lab.number}",
+                                  time=f"{check.seconds:.3f}")
     if check.status == Status.PASSED:
         return
     tag = "error" if check.status.is_unknown else "skipped" if check.status == Status.NOT_APPLICABLE else "failure"

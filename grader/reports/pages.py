@@ -145,10 +145,10 @@ def _seconds(value):
 
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
-_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": _count, "number": _number, "share": _share, "seconds": _seconds,
-                         "percent": percent, "of_labs": _of_labs, "cells": _cells, "file_name": file_name}
-_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS, "NOT_YET": NOT_YET, "again": _again,
-                         "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
+_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": _count, "number": _number, "share": _share,
+                         "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "file_name": file_name}
+_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS,
+                         "NOT_YET": NOT_YET, "again": _again, "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
 
 
 def _render(name, **data):

@@ -13,8 +13,8 @@ HOSTILE = """</script></code><script>window.hacked = "script"</script><img src=x
 CONTROL = "\x00\x1b[31m\x07\r\u202e\u2028[bold]\ufffe"
 SANDBOX = Isolation(level="bubblewrap", detail="user, PID, network and mount namespaces of its own")
 WEAK = Isolation(level="process", detail="limits only", lacks=["It can read what the grader's user can read.", "A daemon of it may live on."])
-NAMES = ("ana", "Björn Åkesson", "chidi-okafor", "dmitri", "Élodie (late)", "farid", "grace", "hana", "ivo", "jun", "kofi", "lena", "marek", "noor",
-         "olu", "priya", "quentin", "rosa", "søren", "tariq", "uma", "viktor", "wen", "ximena", "yusuf", "zoë")
+NAMES = ("ana", "Björn Åkesson", "chidi-okafor", "dmitri", "Élodie (late)", "farid", "grace", "hana", "ivo", "jun", "kofi", "lena", "marek",
+         "noor", "olu", "priya", "quentin", "rosa", "søren", "tariq", "uma", "viktor", "wen", "ximena", "yusuf", "zoë")
 OTHER_FAULTS = (Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.OUTPUT_LIMIT, Status.SURVIVORS, Status.MISSING)
 
 
@@ -26,7 +26,8 @@ def story(does, why="the customer was refunded twice", lab="03 · resume", said=
         *wrapped("your program", "start --run-id run-7 ticket.json → model ✓ → refund ✂ killed (SIGKILL), the request acted on, unanswered"),
         *wrapped("the outside", "refund R-86988 of $129.29 for A-2763, key b1633dfb…"),
         *wrapped("then", f"resume run-7 → refund ✓ → mail ✓ → ended with exit code 0 {said}"),
-        *wrapped("the outside", "refund R-27373 of $129.29 for A-2763, key 31c56c39…, ONE MORE for this order; mail to ivo@example.com, key 9567e598…"),
+        *wrapped("the outside", "refund R-27373 of $129.29 for A-2763, key 31c56c39…, ONE MORE for this order; "
+                                "mail to ivo@example.com, key 9567e598…"),
         *wrapped("why", why),
         *wrapped("hint", "python -m labs hint 03")])
 
@@ -34,9 +35,9 @@ def story(does, why="the customer was refunded twice", lab="03 · resume", said=
 def check(of, status=Status.PASSED, **more):
     """The CheckResult of one Check of a lab.toml."""
     failed = status not in (Status.PASSED, Status.NOT_APPLICABLE)
-    return CheckResult(test=of.test, does=of.does, hidden=of.hidden, possible=of.points, status=status,
-                       points=of.points if status == Status.PASSED else 0, **{"seconds": 1.25, "why": "the customer was refunded twice" if failed else None,
-                                                                             "story": story(of.does) if failed else None, **more})
+    said = {"why": "the customer was refunded twice", "story": story(of.does)} if failed else {}
+    return CheckResult(test=of.test, does=of.does, hidden=of.hidden, possible=of.points, points=of.points if status == Status.PASSED else 0,
+                       status=status, **{"seconds": 1.25, **said, **more})
 
 
 def figures(kills=1200, resumed=1190, duplicated=3, completed=1198, seed=1):
@@ -52,14 +53,14 @@ def result(name="ana", statuses=None, **more):
         found = [(statuses or {}).get((number, place), Status.PASSED) for place, _ in enumerate(lab.checks, 1)]
         labs.append(LabResult(number=number, title=lab.title, checks=[
             one if isinstance(one, CheckResult) else check(of, one) for of, one in zip(lab.checks, found)]))
-    return Result(**{"name": name, "source": f"{name}.zip", "outcome": Outcome.GRADED, "labs": labs, "figures": figures(), "isolation": SANDBOX, "seed": 7,
-                     "grader_version": "0.1.0", "suite_hash": "5b1d9c02" * 8, "submission_hash": "e0f7a3c4" * 8, "began": "2026-11-30T03:15:36+00:00",
-                     "seconds": 71.3, **more})
+    return Result(**{"name": name, "source": f"{name}.zip", "outcome": Outcome.GRADED, "labs": labs, "figures": figures(), "isolation": SANDBOX,
+                     "seed": 7, "grader_version": "0.1.0", "suite_hash": "5b1d9c02" * 8, "submission_hash": "e0f7a3c4" * 8,
+                     "began": "2026-11-30T03:15:36+00:00", "seconds": 71.3, **more})
 
 
 def invalid(name="empty", **more):
-    return Result(**{"name": name, "source": f"{name}.zip", "outcome": Outcome.INVALID, "reason": "there is no program in it: no package with a __main__.py",
-                     "began": "2026-11-30T03:15:36+00:00", **more})
+    return Result(**{"name": name, "source": f"{name}.zip", "outcome": Outcome.INVALID,
+                     "reason": "there is no program in it: no package with a __main__.py", "began": "2026-11-30T03:15:36+00:00", **more})
 
 
 def class_of(size, seed=1):

@@ -15,6 +15,7 @@ from grader.tests.made_up import CONTROL, HOSTILE, LABS, WEAK
 
 PLACES = [(number, place) for number, lab in LABS.items() for place in range(1, len(lab.checks) + 1)]
 ALL = {place: Status.FAILED for place in PLACES}
+NONE = {place: Status.NOT_APPLICABLE for place in PLACES}
 FULL = sum(lab.points for lab in LABS.values())
 LONG = "head " + "x" * 1_000_000 + " tail"
 
@@ -69,7 +70,8 @@ def four():
 
 def test_submissions_are_sorted_by_any_column_and_those_without_a_value_come_last(open_report):
     opened = open_report(four(), about={"unfinished": ["dan"]})
-    score, status, duplicated = (opened.locator("thead th", has=opened.get_by_role("button", name=name)) for name in ("score", "status", "duplicated"))
+    score, status, duplicated = (opened.locator("thead th", has=opened.get_by_role("button", name=name))
+                                 for name in ("score", "status", "duplicated"))
     assert names(opened) == ["Ana", "bo", "Cy 10", "Cy 9", "dan"]
     score.get_by_role("button").click()
     assert names(opened)[:2] == ["Ana", "bo"]
@@ -144,14 +146,16 @@ def test_what_is_seen_at_the_top(open_report):
 
 
 def test_the_four_figures_are_explained_and_never_rounded_to_none_or_all(open_report):
-    opened = open_report([made_up.result("a", figures=Figures(kills=1000, resumed=999, duplicated=1, completed=1000, resume_seconds=[0.01] * 94 + [2.5] * 6)),
-                          made_up.result("b", figures=Figures(kills=9000, resumed=9000, completed=9000))])
+    figures = Figures(kills=1000, resumed=999, duplicated=1, completed=1000, resume_seconds=[0.01] * 94 + [2.5] * 6)
+    opened = open_report([made_up.result("a", figures=figures), made_up.result("b", figures=Figures(kills=9000, resumed=9000, completed=9000))])
     expect(opened.locator(".figures dd")).to_have_text([
         re.compile(r"^99\.9 %\s*9,999 of 10,000 kills\s*Of the runs that were killed: the next start ended well"),
-        re.compile(r"^under 0\.1 %\s*1 of 10,000 kills\s.*The target is 0", re.DOTALL), re.compile(r"^100 %"), re.compile(r"^10 ms\s*median; 95 of 100 within 2\.5 s")])
+        re.compile(r"^under 0\.1 %\s*1 of 10,000 kills\s.*The target is 0", re.DOTALL), re.compile(r"^100 %"),
+        re.compile(r"^10 ms\s*median; 95 of 100 within 2\.5 s")])
 
 
-@pytest.mark.parametrize("part, text", [(None, "–"), (0, "0 %"), (1, "100 %"), (0.99999, "99.9 %"), (0.00001, "under 0.1 %"), (0.5, "50 %"), (0.29, "29 %")])
+@pytest.mark.parametrize("part, text", [(None, "–"), (0, "0 %"), (1, "100 %"), (0.99999, "99.9 %"), (0.00001, "under 0.1 %"), (0.5, "50 %"),
+                                        (0.29, "29 %")])
 def test_a_share(part, text):
     assert pages._share(part) == text
 
@@ -167,8 +171,7 @@ def test_weak_isolation_is_seen(open_report, page):
         expect(opened.locator(".submissions .weak")).to_have_text(["! landlock", "! process"])
 
 
-@pytest.mark.parametrize("results", [[], [made_up.invalid()], [made_up.result("a", {place: Status.NOT_APPLICABLE for place in PLACES}, figures=Figures())],
-                                     [made_up.result("a", labs=[])]])
+@pytest.mark.parametrize("results", [[], [made_up.invalid()], [made_up.result("a", NONE, figures=Figures())], [made_up.result("a", labs=[])]])
 def test_there_may_be_nothing_to_count(open_report, results):
     opened = open_report(results, about={"unfinished": ["dan"]})
     expect(opened.locator("main")).to_contain_text("There is no final score" if results else "Nothing has been graded yet")
@@ -184,9 +187,10 @@ def test_three_hundred_submissions_stay_one_light_page():
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_the_first_failure_is_open_and_the_others_open_with_mouse_and_keyboard(open_report, script):
-    results = [made_up.result("ana", {("01", 2): Status.NOT_APPLICABLE, ("02", 3): Status.FAILED, ("03", 2): Status.TIMEOUT, ("05", 1): Status.CRASHED})]
-    opened = open_report(results, "submissions/ana.html", java_script_enabled=script)
+def test_the_first_failure_is_open_and_the_others_open_with_mouse_and_keyboard(open_report, tmp_path, script):
+    passed = made_up.check(LABS["01"].checks[0], evidence=made_up.leave_evidence(tmp_path, "passed"))
+    statuses = {("01", 1): passed, ("01", 2): Status.NOT_APPLICABLE, ("02", 3): Status.FAILED, ("03", 2): Status.TIMEOUT, ("05", 1): Status.CRASHED}
+    opened = open_report([made_up.result("ana", statuses)], "submissions/ana.html", java_script_enabled=script)
     one, two, three = (opened.locator(f"[id='{id}']") for id in ("02.3", "03.2", "05.1"))
     expect(one.locator(".story dt")).to_have_text(["your program", "the outside", "then", "the outside", "why"])
     expect(one.locator(".story")).to_be_visible()
@@ -198,7 +202,8 @@ def test_the_first_failure_is_open_and_the_others_open_with_mouse_and_keyboard(o
     three.locator("summary").press("Enter")
     expect(three.locator(".story")).to_be_visible()
     expect(opened.locator(".check")).to_have_count(len(PLACES))
-    expect(opened.locator("details.check")).to_have_count(3)
+    expect(opened.locator("details.check")).to_have_count(4)
+    expect(opened.locator("details.check.passed .killmap")).to_be_hidden()   # it passed, and can be looked at
 
 
 def test_several_stories_of_a_check_are_told_apart():
@@ -207,17 +212,19 @@ def test_several_stories_of_a_check_are_told_apart():
     assert told[1][-2][1] == ("the mail " + "came twice " * 20).strip()
 
 
-@pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\n  File", "lab 03 · resume   FAIL\nsomething else", "  your program   no heading"])
+@pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\n  File", "lab 03 · resume   FAIL\nsomething else",
+                                  "  your program   no heading"])
 def test_what_is_no_story_is_shown_as_it_is(text):
     assert shown.told(text) is None
 
 
 def test_what_could_not_be_checked_is_no_zero(open_report):
-    results = [made_up.result("ana", {("01", 1): Status.COULD_NOT_CHECK, ("02", 1): Status.GRADER_ERROR}, outcome=Outcome.INCOMPLETE, reason="No seccomp here.")]
-    opened = open_report(results, "submissions/ana.html")
+    unknown = {("01", 1): Status.COULD_NOT_CHECK, ("02", 1): Status.GRADER_ERROR}
+    opened = open_report([made_up.result("ana", unknown, outcome=Outcome.INCOMPLETE, reason="No seccomp here.")], "submissions/ana.html")
     expect(opened.locator(".score")).to_have_count(0)
-    expect(opened.locator("header")).to_contain_text("? incomplete No seccomp here.")
+    expect(opened.locator("header")).to_contain_text("? incomplete: No seccomp here.")
     expect(opened.locator(".labs a .n")).to_have_text([f"?/{LABS['01'].points}", f"?/{LABS['02'].points}", "30/30", "15/15", "15/15"])
+    expect(opened.locator(".labs .meter")).to_have_count(3)
     expect(opened.locator("[id='01.1'] .points")).to_have_text(f"?/{LABS['01'].checks[0].points}")
 
 
@@ -290,13 +297,14 @@ def hostile(name=HOSTILE + CONTROL, text=HOSTILE + CONTROL, tmp_path=None):
     evidence = made_up.leave_evidence(tmp_path, "hostile", text) if tmp_path else None
     checks = {("03", 6): failed("03", 6, why=text, story=text, evidence=evidence),
               ("03", 2): failed("03", 2, why=text, story=made_up.story("Does this.", why=text, said=text))}
-    return made_up.result(name, checks, source=text, attempt=text, notes=[text], began=text, grader_version=text, suite_hash=text, submission_hash=text,
-                          dropped=[Dropped(path=text, why=text)], isolation=Isolation(level=text, detail=text, lacks=[text]))
+    return made_up.result(name, checks, source=text, attempt=text, notes=[text], began=text, grader_version=text, suite_hash=text,
+                          submission_hash=text, dropped=[Dropped(path=text, why=text)], isolation=Isolation(level=text, detail=text, lacks=[text]))
 
 
 @pytest.mark.parametrize("page", ["index.html", f"submissions/{file_name(HOSTILE + CONTROL)}.html"])
 def test_hostile_text_is_text(open_report, tmp_path, page):
-    about = {"title": HOSTILE + CONTROL, "submissions": HOSTILE, "began": CONTROL, "grader_version": HOSTILE, "unfinished": [HOSTILE + CONTROL + "\ud800"]}
+    about = {"title": HOSTILE + CONTROL, "submissions": HOSTILE, "began": CONTROL, "grader_version": HOSTILE,
+             "unfinished": [HOSTILE + CONTROL + "\ud800"]}
     results = [hostile(tmp_path=tmp_path), made_up.invalid("bad", reason=HOSTILE + CONTROL)]
     opened = open_report(results, page, about)
     opened.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
@@ -324,7 +332,8 @@ def test_no_script_but_the_pages_own_runs(open_report):
 def test_nothing_is_wider_than_the_page(open_report, tmp_path, width, scheme):
     long = "W" * 3000
     results = [hostile(long, long, tmp_path), *made_up.class_of(30)]
-    opened = open_report(results, about={"title": long, "submissions": long, "unfinished": [long]}, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    opened = open_report(results, about={"title": long, "submissions": long, "unfinished": [long]}, viewport={"width": width, "height": 800},
+                         color_scheme=scheme)
     for _ in range(2):
         opened.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
@@ -351,6 +360,16 @@ def test_on_paper_every_story_is_told_and_nothing_sticks(open_report, tmp_path, 
     expect(opened.locator(".key .most").first).to_be_visible()
     opened.set_viewport_size({"width": 690, "height": 900})   # A4 less its margins
     assert opened.evaluate("document.documentElement.scrollWidth") <= 690
+
+
+def test_what_is_opened_for_printing_is_closed_again(open_report, tmp_path):
+    check = failed("03", 6, evidence=made_up.leave_evidence(tmp_path, "x"))
+    opened = open_report([made_up.result("ana", {("02", 3): Status.FAILED, ("03", 6): check})], "submissions/ana.html")
+    opened.evaluate("dispatchEvent(new Event('beforeprint'))")   # browsers that do not print what is closed say this first
+    expect(opened.locator("details.check[open]")).to_have_count(2)
+    expect(opened.locator(".killmap[open]")).to_have_count(0)
+    opened.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(opened.locator("details.check[open]")).to_have_count(1)
 
 
 # ---- long output
@@ -386,14 +405,15 @@ def test_the_table_has_what_is_possible_and_no_score_where_there_is_none():
     assert possible["name"] == "Points possible" and possible["score"] == str(FULL) and {name: possible[name] for name in checks} == checks
     assert all(ana[name] == possible[name] for name in ["score", "percent", "lab 01", *checks] if name != "percent") and ana["percent"] == "100.0"
     assert (bo["status"], bo["score"], bo["lab 03"]) == ("graded", str(FULL - 6), "24")
-    assert (incomplete["status"], incomplete["score"], incomplete["percent"], incomplete["lab 01"], incomplete[first]) == ("incomplete", "", "", "", "")
+    assert incomplete["status"] == "incomplete" and not any(incomplete[name] for name in ["score", "percent", "lab 01", first])
     assert incomplete["lab 02"] == "20" and incomplete["reason"] == "1 check could not be made here"
     assert invalid["status"] == "invalid" and not any(invalid[name] for name in ["score", "possible", "percent", "lab 01", *checks])
     assert (na["possible"], na[sixth], na["score"]) == (str(FULL - 3), "", str(FULL - 9))
     assert unfinished == {**dict.fromkeys(possible, ""), "name": "dan", "id": "dan", "status": "not graded yet"}
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", "  =1", "'=1", "''", "\t=1", "\r=1", "a;=1", 'a",=1', "a,b", "O'Brien", "naïve"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", "  =1", "'=1", "''", "\t=1", "\r=1", "a;=1", 'a",=1',
+                                  "a,b", "O'Brien", "naïve"])
 def test_no_text_becomes_a_formula_and_all_of_it_can_be_had_back(name):
     text = exports.table([made_up.invalid(name, reason=f"{name};{name}")], [name])
     for row in list(csv.reader(io.StringIO(text, newline="")))[2:]:
@@ -453,7 +473,7 @@ def test_gradescopes_score_is_scaled_where_checks_do_not_apply():
     assert not {"score", "max_score", "status"} & set(test)
 
 
-@pytest.mark.parametrize("result", [*four()[2:], made_up.result("none", {place: Status.NOT_APPLICABLE for place in PLACES})])
+@pytest.mark.parametrize("result", [*four()[2:], made_up.result("none", NONE)])
 def test_without_a_final_score_gradescope_gets_none(result):
     found = json.loads(exports.gradescope(result))
     assert "score" not in found and "tests" not in found
@@ -474,14 +494,15 @@ def test_what_gradescope_shows_is_plain_text():
 
 
 def test_junit_has_a_suite_for_each_submission():
-    statuses = {("01", 1): Status.FAILED, ("01", 2): Status.TIMEOUT, ("02", 1): Status.COULD_NOT_CHECK, ("02", 2): Status.NOT_APPLICABLE, ("02", 3): Status.GRADER_ERROR}
+    statuses = {("01", 1): Status.FAILED, ("01", 2): Status.TIMEOUT, ("02", 1): Status.COULD_NOT_CHECK, ("02", 2): Status.NOT_APPLICABLE,
+                ("02", 3): Status.GRADER_ERROR}
     root = ElementTree.fromstring(exports.junit([made_up.result("ana", statuses, outcome=Outcome.INCOMPLETE), made_up.invalid("bo")]))
     ana, bo = root
     counts = {name: int(ana.get(name)) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": len(PLACES), "failures": 2, "errors": 2, "skipped": 1}
     assert [case.find("failure").get("type") for case in ana.iter("testcase") if case.find("failure") is not None] == ["failed", "timeout"]
     assert "ONE MORE for this order" in ana.find("testcase/failure").text
-    assert (bo.get("tests"), bo.get("errors"), bo.find("testcase/error").get("message")) == ("1", "1", "there is no program in it: no package with a __main__.py")
+    assert (bo.get("tests"), bo.get("errors"), bo.find("testcase/error").get("message")) == ("1", "1", made_up.invalid().reason)
     assert {one.get("name"): one.get("value") for one in ana.iter("property")}["score"] == ""
 
 
