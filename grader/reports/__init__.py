@@ -1,7 +1,3 @@
-<<<<<<< HEAD
-def write_reports(report, results, about):
-    (report / "index.html").write_text(str(about))
-=======
 """The report: pages for people, files for other programs; made of Results and of the evidence that lies beside them."""
 
 from pathlib import Path
@@ -30,4 +26,3 @@ def write_reports(report, results, about):
         (report / name).parent.mkdir(parents=True, exist_ok=True)
         write_durably(report / name, text)
     return [report / name for name in texts]
->>>>>>> reports
