@@ -22,6 +22,7 @@ from .unwanted import is_environment, why_unwanted
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".tbz")
 
 DEPTH = 20                  # folders within folders
+DEEPEST = 100               # likewise in an archive, with what will be left out
 LOOKED_THROUGH = 50_000     # entries of a submission, but for those within unwanted folders on disk
 UNPACKED = 512 << 20        # bytes of a tar, with all that is left out
 DIRECTORY = 8 << 20         # bytes of a zip's list of files, about 60,000 of them
@@ -203,6 +204,8 @@ def _parts(name):
     if "\\" in name:
         raise Invalid(f"a name in it has a backslash, which leads out of the folder on some systems: {shown(name)}; "
                       "where it is from Windows, pack it again with the Explorer")
+    if len(parts) > DEEPEST:
+        raise Invalid(f"folders are more than {DEEPEST} deep in each other: {shown(name)}")
     if "\0" in name:
         raise Invalid(f"a name in it is none: {shown(name)}")
     return parts

@@ -19,8 +19,8 @@ FOLDERS = {"__pycache__": BYTECODE, **dict.fromkeys([".git", ".hg", ".svn"], HIS
            **dict.fromkeys([".venv", "site-packages", "node_modules", ".tox", ".nox"], ENVIRONMENT),
            **dict.fromkeys([".lab", ".lab-evidence", ".lab-backup"], LEFT),
            **dict.fromkeys(["__macosx", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".idea", ".vscode"], LITTER)}
-ENDINGS = {".pyc": BYTECODE, ".pyo": BYTECODE, ".pth": STARTUP}
 FOLDER_ENDINGS = {".dist-info": ENVIRONMENT, ".egg-info": ENVIRONMENT}
+FILE_ENDINGS = {".pyc": BYTECODE, ".pyo": BYTECODE, ".pth": STARTUP, **FOLDER_ENDINGS}
 NAMED = 8   # things that are left out for one reason and named one by one
 
 
@@ -29,7 +29,7 @@ def why_unwanted(name, folder):
     name = name.casefold()
     if name.startswith("._"):
         return LITTER
-    names, endings = (FOLDERS, FOLDER_ENDINGS) if folder else (FILES, {**ENDINGS, **FOLDER_ENDINGS})
+    names, endings = (FOLDERS, FOLDER_ENDINGS) if folder else (FILES, FILE_ENDINGS)
     return names.get(name) or next((why for ending, why in endings.items() if name.endswith(ending)), None)
 
 
