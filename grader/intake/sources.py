@@ -22,11 +22,11 @@ from .unwanted import is_environment, why_unwanted
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".tbz")
 
 DEPTH = 20                  # folders within folders
-DEEPEST = 100               # likewise in an archive, with what will be left out
+DEEPEST = 50                # likewise in an archive, with what will be left out
 LOOKED_THROUGH = 50_000     # entries of a submission, but for those within unwanted folders on disk
 UNPACKED = 512 << 20        # bytes of a tar, with all that is left out
 DIRECTORY = 8 << 20         # bytes of a zip's list of files, about 60,000 of them
-HEADER = 32 << 10           # bytes of a tar's header: before 3.11.10 tarfile needs the square of its length in time
+HEADER = 16 << 10           # bytes of a tar's header: before 3.11.10 tarfile needs the square of its length in time
 CHUNK = 16 << 10            # bytes that are read at once
 PATIENCE = 60               # seconds that one archive may take
 

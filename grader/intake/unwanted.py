@@ -1,5 +1,7 @@
 """What is left out of a submission, and why: what would reach Python or pytest behind the program's back, and litter."""
 
+from functools import lru_cache
+
 from grader.results import Dropped
 
 from .entries import FILE, FOLDER
@@ -24,6 +26,7 @@ FILE_ENDINGS = {".pyc": BYTECODE, ".pyo": BYTECODE, ".pth": STARTUP, **FOLDER_EN
 NAMED = 8   # things that are left out for one reason and named one by one
 
 
+@lru_cache(10_000)
 def why_unwanted(name, folder):
     """Why a file or a folder of this name is left out, None where it is not. Upper and lower case are the same: they are so elsewhere."""
     name = name.casefold()
@@ -59,7 +62,7 @@ def _unwanted(entry, environments):
     """The topmost of an entry and the folders around it that is not wanted, and why; None where all are."""
     for depth, name in enumerate(entry.parts, 1):
         around = depth < len(entry.parts) or entry.kind == FOLDER
-        why = ENVIRONMENT if entry.parts[:depth] in environments else why_unwanted(name, around)
+        why = why_unwanted(name, around) or (ENVIRONMENT if environments and entry.parts[:depth] in environments else None)
         if not why and not around and entry.kind != FILE:
             why = entry.kind
         if why:
