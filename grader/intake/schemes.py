@@ -20,8 +20,9 @@ from typing import NamedTuple
 from labs.command.refused import Refused
 
 from . import gradescope
+from .archives import ARCHIVES, is_archive
 from .entries import FILE, Invalid, listed, shown
-from .sources import ARCHIVES, is_archive, source_at
+from .sources import source_at
 from .unwanted import why_unwanted
 
 MOODLE = re.compile(r"(?P<name>.*?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.DOTALL)
@@ -232,7 +233,8 @@ def _newest(uploads):
         *others, newest = sorted(same, key=lambda upload: (upload.usable, upload.order, upload.path.name))
         words = [newest.said]
         if (count := sum(upload.usable for upload in same)) > 1:
-            words.append(f"the newest of {count}" if newest.key[0] != "plain" else f"{count} have this name, {shown(newest.path.name)} was taken")
+            words.append({"plain": f"{count} have this name, {shown(newest.path.name)} was taken", "moodle": f"the newest of {count} by the files' times"}
+                         .get(newest.key[0], f"the newest of {count}"))
         if others:
             words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
         taken.append((newest, "; ".join(filter(None, words)) or None))

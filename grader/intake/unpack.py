@@ -9,8 +9,9 @@ from pathlib import Path
 
 from grader.results import Dropped
 
-from .entries import Invalid, listed, shown
-from .sources import CHUNK, DEPTH, Folder, archive_in, is_archive, reading, source_at
+from .archives import archive_in, is_archive
+from .entries import CHUNK, DEPTH, Invalid, listed, reading, shown
+from .sources import Folder, source_at
 from .unwanted import sift, told
 
 BYTES = 20 << 20     # of what is taken: the program's folder, without what is left out
@@ -40,8 +41,8 @@ def take(submission, target):
     """Copy the program of a Submission into `target`, a folder that is made, and return it as Taken. Raises Invalid.
 
     The copies are not writable; folders are, for their owner, so that they can be removed. Every user can read them.
-    Limits: BYTES and FILES, of what is taken. Raises FileExistsError where there is a `target`, and OSError where it cannot be
-    written; then what there is of it is the caller's to remove.
+    Limits: BYTES and FILES, of what is taken. Raises FileExistsError where there is a `target`, and OSError where this machine is at
+    fault, as where `target` cannot be written; then what there is of it is the caller's to remove.
     """
     with source_at(submission.source) as source:
         found = _find_program(source)

@@ -1,6 +1,7 @@
 """Intake: what there is to grade in a folder or a download, and what is taken of each."""
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -17,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from grader.intake import Invalid, Submission, find, sources, take, unpack, unwanted
+from grader.intake import Invalid, Submission, archives, find, sources, take, unpack, unwanted
 
 from labs.command.refused import Refused
 from labs.harness.staging import stage
@@ -389,7 +390,7 @@ def test_a_zip_bomb_is_not_unpacked(subs, packed, monkeypatch):
 
 @pytest.mark.parametrize("pack_", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_tar_bomb_is_not_unpacked_even_where_it_would_be_left_out(subs, pack_, monkeypatch):
-    monkeypatch.setattr(sources, "UNPACKED", 1 << 20)
+    monkeypatch.setattr(archives, "UNPACKED", 1 << 20)
     plain = tarred(subs / "plain.tar", extra=[member("starter/.git/x", bytes(5 << 20))]).read_bytes()
     (subs / "a.tar.gz").write_bytes(pack_(plain))
     assert "unpacks to more than 1 MB" in reason(subs / "a.tar.gz")
@@ -411,13 +412,14 @@ def test_a_size_that_a_zip_lies_about_is_no_way_around(subs):
 
 
 def test_a_zip_with_a_long_list_of_files_is_not_listed(subs, monkeypatch):
-    monkeypatch.setattr(sources, "DIRECTORY", 100_000)
+    monkeypatch.setattr(archives, "DIRECTORY", 100_000)
     assert "list of files is too long" in reason(zipped(subs / "a.zip", {**STARTER, **{f"docs/{number}": "" for number in range(2000)}}))
 
 
 @pytest.mark.parametrize("name", ["a", "a.zip", "a.tar"])
 def test_only_so_many_entries_are_looked_through(subs, name, monkeypatch):
-    monkeypatch.setattr(sources, "LOOKED_THROUGH", 100)
+    for module in (archives, sources):
+        monkeypatch.setattr(module, "LOOKED_THROUGH", 100)
     assert "more than 100 files and folders" in reason(pack(subs / name, {**STARTER, **{f"docs/{number}": "" for number in range(100)}}))
 
 
@@ -428,7 +430,7 @@ def test_a_long_header_of_a_tar_is_not_read(subs):
 
 
 def test_an_archive_that_takes_too_long_is_given_up(subs, monkeypatch):
-    monkeypatch.setattr(sources, "PATIENCE", -1)
+    monkeypatch.setattr(archives, "PATIENCE", -1)
     assert "seconds to unpack" in reason(zipped(subs / "a.zip")) and "seconds to unpack" in reason(tarred(subs / "a.tgz"))
 
 
@@ -637,6 +639,18 @@ def test_a_submission_that_is_gone_is_invalid(subs):
     assert "a.zip cannot be read: No such file" in reason(subs / "a.zip")
 
 
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_what_this_machine_cannot_do_is_not_the_submissions_fault(subs, monkeypatch, number):
+    path = folder(subs / "a")
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(sources.os, "open", fail)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        taken_from(path)
+
+
 def test_that_the_copy_cannot_be_written_is_not_the_submissions_fault(subs, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
@@ -827,7 +841,7 @@ def test_a_moodle_download_in_files(subs):
         os.utime(zipped(subs / name), (when, when))
     ana, bob = find(subs).submissions
     assert (ana.name, ana.relative) == ("Ana Lima", "Ana Lima_11_assignsubmission_file_my_work.zip")
-    assert ana.attempt == ("the newest of 2; not taken: Ana Lima_11_assignsubmission_file_work2.zip, Ana Lima_11_assignsubmission_file_report.pdf")
+    assert ana.attempt == ("the newest of 2 by the files' times; not taken: Ana Lima_11_assignsubmission_file_work2.zip, Ana Lima_11_assignsubmission_file_report.pdf")
     assert (bob.name, bob.relative) == ("Bob", "Bob_12_assignsubmission_file_flow.py")   # no archive, and yet not forgotten
 
 
