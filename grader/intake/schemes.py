@@ -152,7 +152,8 @@ def _uploads(path, children):
         elif child.name != gradescope.METADATA:
             ignored.append(f"{shown(child.name)}: no folder and no archive")
     there = {child.name for child in children}
-    ignored += [f"{shown(name)} ({listed(handed.names)}): in {gradescope.METADATA}, but not there" for name, handed in known.items() if name not in there]
+    ignored += [f"{shown(name)} ({listed(handed.names)}): in {gradescope.METADATA}, but not there"
+                for name, handed in known.items() if name not in there]
     return _without_assignment(uploads, path), ignored
 
 
@@ -233,8 +234,8 @@ def _newest(uploads):
         *others, newest = sorted(same, key=lambda upload: (upload.usable, upload.order, upload.path.name))
         words = [newest.said]
         if (count := sum(upload.usable for upload in same)) > 1:
-            words.append({"plain": f"{count} have this name, {shown(newest.path.name)} was taken", "moodle": f"the newest of {count} by the files' times"}
-                         .get(newest.key[0], f"the newest of {count}"))
+            words.append({"plain": f"{count} have this name, {shown(newest.path.name)} was taken",
+                          "moodle": f"the newest of {count} by the files' times"}.get(newest.key[0], f"the newest of {count}"))
         if others:
             words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
         taken.append((newest, "; ".join(filter(None, words)) or None))

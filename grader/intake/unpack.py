@@ -28,7 +28,7 @@ class Taken:
     """What was taken of a submission, as copied.
 
     `program` is a folder with a __main__.py, and `sha256` of its files' paths and contents, the same for a folder, a zip
-    and a tar. `dropped` is what was left out anywhere in the submission, `notes` what else an instructor should know.
+    and a tar. `dropped` is what was left out of that folder, `notes` what else an instructor should know.
     """
 
     program: Path

@@ -14,7 +14,8 @@ BYTECODE = "bytecode, of which nobody knows what it was made from"
 LEFT = "left behind by an earlier run"
 LITTER = "left behind by a tool or a system"
 
-FILES = {**dict.fromkeys(["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"], PYTEST),
+FILES = {**dict.fromkeys(["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"],
+                         PYTEST),
          **dict.fromkeys(["sitecustomize.py", "usercustomize.py"], STARTUP),
          **dict.fromkeys([".ds_store", "thumbs.db", "desktop.ini"], LITTER), ".git": HISTORY}
 FOLDERS = {"__pycache__": BYTECODE, **dict.fromkeys([".git", ".hg", ".svn"], HISTORY),
