@@ -856,9 +856,8 @@ def test_a_moodle_download_in_files(subs):
 
 def test_a_canvas_download(subs):
     for name in ("limaana_501_90001_starter.zip", "limaana_501_90017_starter-1.zip", "limaana_501_90005_starter-2.zip",
-                 "limaana_501_90020_notes.pdf",
-                 "roybob_LATE_502_90002_work_2_1234_final.zip", "van_der_bergcy_503_90003_x.tar.gz", "LATE_anon_Ab1_90004_x.zip", "limaana_504_90006_x.zip",
-                 "fayeva_505_90007_flow.py", "emailed by gus.zip"):
+                 "limaana_501_90020_notes.pdf", "roybob_LATE_502_90002_work_2_1234_final.zip", "van_der_bergcy_503_90003_x.tar.gz",
+                 "LATE_anon_Ab1_90004_x.zip", "limaana_504_90006_x.zip", "fayeva_505_90007_flow.py", "emailed by gus.zip"):
         pack(subs / name)
     folder(subs / "limaana_501_90001_starter")   # somebody has unpacked it
     assert [(one.name, one.relative, one.attempt) for one in find(subs).submissions] == [
