@@ -389,7 +389,7 @@ def test_a_zip_bomb_is_not_unpacked(subs, packed, monkeypatch):
     read = []
     chunks = unpack._chunks
     monkeypatch.setattr(unpack, "_chunks", lambda *arguments: (read.append(len(chunk)) or chunk for chunk in chunks(*arguments)))
-    assert "more than 20 MB" in reason(path) or "ordinary zip" in reason(path)
+    assert ("more than 20 MB" if packed == zipfile.ZIP_DEFLATED else "ordinary zip") in reason(path)
     assert sum(read) <= 2 * unpack.BYTES
 
 
@@ -443,7 +443,8 @@ def test_an_archive_that_takes_too_long_is_given_up(subs, monkeypatch):
 def test_folders_can_be_too_deep(subs, name):
     assert taken_from(pack(subs / name, {**STARTER, "starter/" + "d/" * 18 + "x": ""})).sha256
     assert "deep in each other" in reason(pack(subs / f"b{name[1:]}", {**STARTER, "starter/" + "d/" * 20 + "x": ""}))
-    assert "deep in each other" in reason(pack(subs / f"c{name[1:]}", {**STARTER, "starter/" + "d/" * 120 + "x": ""}))
+    # Beside the program too, where looking further would take ever longer.
+    assert "deep in each other" in reason(pack(subs / f"c{name[1:]}", {**STARTER, "docs/" + "d/" * 60 + "x": ""}))
 
 
 @pytest.mark.parametrize("long", ["a" * 256, "é" * 128, "/".join(["a" * 200] * 6)])
