@@ -1,8 +1,15 @@
-"""What is said of one thing in a submission, and how a name that may hold anything is said."""
+"""What is known of one thing in a submission, and how that and what is wrong with it is said, whatever it is called."""
 
+import errno
+import stat
 import unicodedata
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+DEPTH = 20                # folders within folders
+LOOKED_THROUGH = 50_000   # entries of a submission, but for those within unwanted folders on disk
+CHUNK = 16 << 10          # bytes that are read at once
+OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 FILE, FOLDER = "a file", "a folder"   # the kinds that can be wanted; any other kind is why an entry is left out
 
 
@@ -38,3 +45,24 @@ def listed(names, most=6):
     """Some names in a row, and how many more there are."""
     names = [shown(name, 60) for name in names]
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+@contextmanager
+def reading(name):
+    """Turn whatever reading can raise into Invalid, which names what was read; but for what is this machine's fault."""
+    try:
+        yield
+    except (Invalid, MemoryError):
+        raise
+    except Exception as error:   # the libraries have no common word for bytes that make no sense
+        if getattr(error, "errno", None) in OURS:
+            raise
+        if why := getattr(error, "strerror", None):
+            raise Invalid(f"{name} cannot be read: {why}") from None
+        raise Invalid(f"{name} is damaged or cut off ({shown(str(error) or type(error).__name__)}): download it again, or ask for it anew") from None
+
+
+def kind_of(mode):
+    """The kind of an Entry with this mode."""
+    return {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe",
+            stat.S_IFSOCK: "a socket"}.get(stat.S_IFMT(mode), "a device")

@@ -13,7 +13,6 @@ that; only a folder and archives of the very same name are one student's.
 import difflib
 import os
 import re
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +20,9 @@ from typing import NamedTuple
 from labs.command.refused import Refused
 
 from . import gradescope
+from .archives import ARCHIVES, is_archive
 from .entries import FILE, Invalid, listed, shown
-from .sources import ARCHIVES, is_archive, source_at
+from .sources import source_at
 from .unwanted import why_unwanted
 
 MOODLE = re.compile(r"(?P<name>.*?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.DOTALL)
@@ -50,17 +50,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Upload:
-    """One file or folder of somebody's. Of one `key`, the one with the greatest `order` is taken."""
+    """One file or folder of somebody's. Of those of one `key` the usable one with the greatest `order` is taken."""
 
     path: Path
     name: str
     key: tuple
     order: tuple = ()
     said: str = ""         # about it, if it is taken
-
-    @property
-    def usable(self):
-        return self.path.is_dir() or is_archive(self.path.name)
+    usable: bool = True    # whether it can be one at all: a folder, or an archive that we read
+    id: str = ""           # what tells somebody from others of the same name
 
 
 def find(path, only=()):
@@ -79,7 +77,8 @@ def find(path, only=()):
 def _only(submissions, only):
     chosen = []
     for wanted in only:
-        same = [one for one in submissions if wanted.rstrip("/") in (one.name, one.relative, one.source.name)]
+        # Whoever lets the shell complete the name has the path.
+        same = [one for one in submissions if wanted in (one.name, one.relative) or os.path.basename(wanted.rstrip("/")) == one.source.name]
         if not same:
             near = difflib.get_close_matches(wanted, [one.name for one in submissions], 3) or [one.name for one in submissions]
             raise Refused(f"there is no submission {shown(wanted)}; there is: {listed(near)}")
@@ -106,23 +105,24 @@ def _refuse_a_download(path):
         return
     names = {entry.parts[-1] for entry in entries if entry.kind == FILE}
     archives = {entry.parts for entry in entries if is_archive(entry.parts[-1])}
-    marked = gradescope.METADATA in names or any(MOODLE.fullmatch(part) for entry in entries for part in entry.parts[:2])
+    marked = (gradescope.METADATA in names or any(MOODLE.fullmatch(part) for entry in entries for part in entry.parts[:2])
+              or len({entry.parts[0] for entry in entries if CANVAS.fullmatch(entry.parts[0])}) > 1)
     if marked or "__main__.py" not in names and len(archives) > 1:
         raise Refused(f"{shown(path.name)} holds more than one submission: unpack it, and name the folder that comes of it")
 
 
 def _in_folder(path):
     children = _children(path)
-    if (path / "__main__.py").is_file() or _is_kit(path, children):
+    if os.path.isfile(path / "__main__.py") or _is_kit(path, children):
         return [_single(path)], []
     # What was downloaded may be a folder deeper than where it was unpacked.
     folders = [child for child in children if child.is_dir() and not child.is_symlink()]
     if len(folders) == 1 and not any(is_archive(child.name) for child in children):
         inner = _children(folders[0])
         if any(child.name == gradescope.METADATA or MOODLE.fullmatch(child.name) for child in inner):
-            path, children = folders[0], inner
-    uploads, ignored = _uploads(path, children)
-    return _named(_newest(uploads)), ignored
+            children = inner
+    uploads, ignored = _uploads(children[0].parent, children) if children else ([], [])
+    return _named(_newest(uploads), path), ignored
 
 
 def _children(path):
@@ -133,8 +133,8 @@ def _children(path):
 
 def _is_kit(path, children):
     """Whether this is one submission, with its starter/ beside other things, and not a folder of which one submission is called so."""
-    return (path / "starter" / "__main__.py").is_file() and not any(
-        is_archive(child.name) or (child / "__main__.py").is_file() or (child / "starter").is_dir()
+    return os.path.isfile(path / "starter" / "__main__.py") and not any(
+        is_archive(child.name) or os.path.isfile(child / "__main__.py") or os.path.isdir(child / "starter")
         for child in children if child.name not in ("starter", *KIT))
 
 
@@ -151,50 +151,55 @@ def _uploads(path, children):
             uploads.append(_plain(child))
         elif child.name != gradescope.METADATA:
             ignored.append(f"{shown(child.name)}: no folder and no archive")
+    there = {child.name for child in children}
+    ignored += [f"{shown(name)} ({listed(handed.names)}): in {gradescope.METADATA}, but not there"
+                for name, handed in known.items() if name not in there]
     return _without_assignment(uploads, path), ignored
 
 
 # ---- the schemes
 
 def _gradescope(path, known):
-    if path.name not in known:
+    if not (handed := known.get(path.name)):
         return None
-    names, ids, when, attempt = known[path.name]
-    said = ", ".join(filter(None, [f"attempt {attempt} of {attempt}" if attempt > 1 else "", when]))
-    return _Upload(path, " & ".join(names) or path.name, ("gradescope", *(ids or [path.name])), (when, path.name), said)
+    number = f"attempt {handed.attempt} of {handed.attempts}" if handed.attempts > 1 else ""
+    return _Upload(path, " & ".join(handed.names) or path.name, ("gradescope", *(handed.ids or [path.name])), (handed.when, path.name),
+                   ", ".join(filter(None, [number, handed.when])))
 
 
 def _moodle(path):
-    found = MOODLE.fullmatch(path.name)
-    if not found:
+    if not (found := MOODLE.fullmatch(path.name)):
         return None
-    order = path.is_dir() or is_archive(path.name), found["kind"] == "file", path.stat().st_mtime
-    return _Upload(path, found["name"].strip() or path.name, ("moodle", found["name"], found["id"]), order)
+    return _Upload(path, found["name"].strip() or path.name, ("moodle", found["name"], found["id"] or ""), (path.stat().st_mtime,),
+                   usable=found["kind"] == "file" and _is_usable(path), id=found["id"] or "")
 
 
 def _canvas(paths):
     """{path: upload} of what Canvas called so; {} where the names only look like it, and would make one student of many."""
     found = {path: match for path in paths if (match := CANVAS.fullmatch(path.name))}
-    uploads = {match["upload"] for match in found.values()}
-    people = {(match["name"] or match["id"], match["id"]) for match in found.values()}
-    if len(uploads) < len(found) or len(found) > 1 and (len({name for name, _ in people}) == 1 or len({key for _, key in people}) == 1):
+    if len({match["upload"] for match in found.values()}) < len({_stem(path) for path in found}):
         return {}
-    return {path: _Upload(path, match["name"] or match["id"], ("canvas", match["id"]),
-                          (path.is_dir() or is_archive(path.name), int(match["upload"])), "late" if match["late"] else "")
-            for path, match in found.items()}
+    if len(found) > 1 and 1 in (len({match["id"] for match in found.values()}), len({match["name"] or match["id"] for match in found.values()})):
+        return {}
+    return {path: _Upload(path, match["name"] or match["id"], ("canvas", match["id"]), (int(match["upload"]), not path.is_dir()),
+                          "late" if match["late"] else "", _is_usable(path), match["id"]) for path, match in found.items()}
 
 
 def _plain(path):
     # The archive is what was handed in; a folder of its name is where somebody unpacked it.
-    return _Upload(path, _stem(path), ("plain", _stem(path)), (not path.is_dir(), path.stat().st_mtime))
+    return _Upload(path, _stem(path), ("plain", _stem(path)), (not path.is_dir(), path.stat().st_mtime), usable=_is_usable(path))
+
+
+def _is_usable(path):
+    return path.is_dir() or is_archive(path.name)
 
 
 def _stem(path):
-    name = path.name
-    ending = next((ending for ending in (*ARCHIVES, *UNREADABLE) if name.casefold().endswith(ending)), "") if path.is_file() else ""
-    # The longest that fits: of .tar.gz, not only .gz.
-    ending = max((one for one in ARCHIVES if ending and name.casefold().endswith(one)), key=len, default=ending)
-    return name[:len(name) - len(ending)] or name
+    """The name without the ending of an archive, the longest that fits: of .tar.gz, not only .gz."""
+    if path.is_dir():
+        return path.name
+    fits = [ending for ending in (*ARCHIVES, *UNREADABLE) if path.name.casefold().endswith(ending)]
+    return path.name[:-len(max(fits, key=len))] or path.name if fits else path.name
 
 
 def _without_assignment(uploads, path):
@@ -207,9 +212,11 @@ def _without_assignment(uploads, path):
         names = {upload: branch.sub("", upload.name) for upload in plain}
     prefix = path.name.removesuffix("submissions") if path.name.endswith("-submissions") else None
     if not (prefix and all(name.startswith(prefix) for name in names.values())):
-        cloned = any((upload.path / ".git").exists() for upload in plain)
+        cloned = any(os.path.exists(upload.path / ".git") for upload in plain)
         common = os.path.commonprefix(list(names.values())) if len(plain) > 1 and (cloned or packed) else ""
         prefix = common[:common.rfind("-") + 1]
+        if any(name.removeprefix(prefix).isdigit() for name in names.values()):   # group-1 and group-2 are called so
+            prefix = prefix[:prefix[:-1].rfind("-") + 1]
     if not all(name.removeprefix(prefix) for name in names.values()):
         return uploads
     return [replace(upload, name=names[upload].removeprefix(prefix)) if upload in names else upload for upload in uploads]
@@ -224,29 +231,25 @@ def _newest(uploads):
         by_key.setdefault(upload.key, []).append(upload)
     taken = []
     for same in by_key.values():
-        *others, newest = sorted(same, key=lambda upload: (upload.order, upload.path.name))
-        usable = sum(upload.usable for upload in same)
-        words = [newest.said, f"the {_why(newest)} of {usable}" if usable > 1 else ""]
+        *others, newest = sorted(same, key=lambda upload: (upload.usable, upload.order, upload.path.name))
+        words = [newest.said]
+        if (count := sum(upload.usable for upload in same)) > 1:
+            words.append({"plain": f"{count} have this name, {shown(newest.path.name)} was taken",
+                          "moodle": f"the newest of {count} by the files' times"}.get(newest.key[0], f"the newest of {count}"))
         if others:
             words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
         taken.append((newest, "; ".join(filter(None, words)) or None))
     return taken
 
 
-def _why(upload):
-    if upload.key[0] == "plain":
-        return f"archive, and the newest ({time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(upload.order[1]))}),"
-    return "newest"
-
-
-def _named(taken):
-    """Them as Submissions, with a name for each: where two have one name, with what tells them apart after it."""
+def _named(taken, path):
+    """Them as Submissions in the folder `path`, each with a name of its own: where two have one name, with what tells them apart after it."""
     names = [shown(upload.name) for upload, _ in taken]
     used, found = set(), []
     for (upload, attempt), name in zip(taken, names, strict=True):
-        relative = shown(upload.path.name, 1000)
+        relative = shown(str(upload.path.relative_to(path)), 1000)
         if names.count(name) > 1:
-            name = f"{name} ({upload.key[-1] if upload.key[0] in ('moodle', 'canvas') and upload.key[-1] else relative})"
+            name = f"{name} ({upload.id or relative})"
         number, unique = 2, name
         while unique in used:
             unique, number = f"{name} ({number})", number + 1

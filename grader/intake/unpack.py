@@ -2,7 +2,6 @@
 
 import io
 import os
-import time
 import unicodedata
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,8 +9,9 @@ from pathlib import Path
 
 from grader.results import Dropped
 
-from .entries import Invalid, listed, shown
-from .sources import CHUNK, DEPTH, Folder, archive_in, is_archive, reading, source_at
+from .archives import archive_in, is_archive
+from .entries import CHUNK, DEPTH, Invalid, listed, reading, shown
+from .sources import Folder, source_at
 from .unwanted import sift, told
 
 BYTES = 20 << 20     # of what is taken: the program's folder, without what is left out
@@ -28,7 +28,7 @@ class Taken:
     """What was taken of a submission, as copied.
 
     `program` is a folder with a __main__.py, and `sha256` of its files' paths and contents, the same for a folder, a zip
-    and a tar. `dropped` is what was left out anywhere in the submission, `notes` what else an instructor should know.
+    and a tar. `dropped` is what was left out of that folder, `notes` what else an instructor should know.
     """
 
     program: Path
@@ -41,71 +41,75 @@ def take(submission, target):
     """Copy the program of a Submission into `target`, a folder that is made, and return it as Taken. Raises Invalid.
 
     The copies are not writable; folders are, for their owner, so that they can be removed. Every user can read them.
-    Limits: BYTES and FILES, of what is taken. Raises FileExistsError where there is a `target`, and OSError where it cannot be
-    written; then it is to be removed by the caller.
+    Limits: BYTES and FILES, of what is taken. Raises FileExistsError where there is a `target`, and OSError where this machine is at
+    fault, as where `target` cannot be written; then what there is of it is the caller's to remove.
     """
-    found = _Found()
     with source_at(submission.source) as source:
-        files = _program(source, found)
+        found = _find_program(source)
     program = Path(target) / "starter"
-    _write(files, program)
-    return Taken(program, _digest(files), told(found.dropped), found.notes)
+    _write(found.files, program)
+    return Taken(program, _digest(found.files), told(found.dropped), found.notes)
 
 
-class _Found:
-    """What is said about a submission while its program is looked for."""
+@dataclass
+class _Program:
+    """A program in a submission: files as {path: (content, whether it can be executed)}, what was dropped as {path: why}, notes."""
 
-    def __init__(self):
-        self.dropped, self.notes = {}, []
+    files: dict
+    dropped: dict
+    notes: list
 
 
-def _program(source, found, above="", nested=0):
-    """The files of the program in a source, {path: (content, whether it can be executed)}. `above` is how a name in it begins."""
+def _find_program(source, nested=0):
     wanted, dropped = sift(source.entries())
-    found.dropped.update((above + shown("/".join(parts)), why) for parts, why in dropped.items())
     folders = {entry.parts[:-1] for entry in wanted if entry.parts[-1] == "__main__.py"}
     folders = {parts for parts in folders if not (parts and parts[-1] in NOT_PROGRAMS)}
-    if not folders:
-        archive = _archive(wanted, found) if nested < NESTED else None
-        if archive is None:
-            raise Invalid(_no_program(wanted, dropped))
-        with reading(archive), _opened(source, archive) as file, archive_in(file, str(archive)) as inner:
-            return _program(inner, found, f"{above}{archive}/", nested + 1)
-    chosen = _choose(folders, found, above)
-    _say_what_is_beside(chosen, wanted, found)
-    inside = [entry for entry in wanted if entry.parts[:len(chosen)] == chosen]
-    if len(inside) > FILES:
-        raise Invalid(f"the program has more than {FILES:,} files ({len(inside):,}): hand in only what it needs")
-    _check_names(inside)
-    return _read(source, inside, len(chosen))
+    everything = [*(entry.parts for entry in wanted), *dropped]
+    if folders:
+        chosen, others = _choose(folders)
+        files = _read(source, [entry for entry in wanted if _is_below(entry.parts, chosen)], len(chosen))
+        found = _Program(files, {shown("/".join(parts)): why for parts, why in dropped.items() if _is_below(parts, chosen)}, [])
+        if others:
+            found.notes.append(f"not the only program: {listed(map(_said, others))} would be one too")
+        taken = _said(chosen)
+    elif nested < NESTED and (archives := [entry for entry in wanted if is_archive(entry.parts[-1])]):
+        archive = _newest(archives)
+        chosen, taken = archive.parts, f"{archive}, the newest of {len(archives)} archives" if len(archives) > 1 else str(archive)
+        with reading(archive), _opened(source, archive) as file, archive_in(file, archive) as inner:
+            found = _find_program(inner, nested + 1)
+        found.dropped = {f"{archive}/{name}": why for name, why in found.dropped.items()}
+    else:
+        raise Invalid(_no_program(wanted, dropped))
+    if beside := _beside(chosen, everything):
+        found.notes.append(f"taken: {taken}; not taken: {listed(beside, 12)}")
+    return found
 
 
-def _choose(folders, found, above):
-    """The parts of the program's folder: `starter` before others, then the one that is highest."""
+def _is_below(parts, folder):
+    return parts[:len(folder)] == folder
+
+
+def _said(folder):
+    return shown("/".join(folder)) + "/" if folder else "the top folder"
+
+
+def _choose(folders):
+    """The parts of the program's folder, `starter` before others, then the one that is highest; and the other folders, but for those in it."""
     def rank(parts):
         return not parts or parts[-1] != "starter", len(parts)
 
-    def said(parts):
-        return shown("/".join(parts)) + "/" if parts else "the top folder"
-
-    best = min(map(rank, folders))
-    chosen, *others = sorted(parts for parts in folders if rank(parts) == best)
-    if others:
-        raise Invalid(f"there are several programs in it, and nothing says which to take: {listed(map(said, [chosen, *others]))}; "
+    first = min(map(rank, folders))
+    best = sorted(parts for parts in folders if rank(parts) == first)
+    if len(best) > 1:
+        raise Invalid(f"there are several programs in it, and nothing says which to take: {listed(map(_said, best))}; "
                       "leave one, or call it starter. Where these are several people's, unpack it and name the folder")
-    if others := [parts for parts in sorted(folders) if parts[:len(chosen)] != chosen]:
-        found.notes.append(f"there are other programs in it, which were not taken: {listed(map(said, others))}; "
-                           f"taken: {said(chosen)} ({'its name' if chosen and chosen[-1] == 'starter' else 'the highest'})")
-    if above:
-        found.notes.append(f"the program was in an archive in it: {above.rstrip('/')}")
-    return chosen
+    return best[0], sorted(parts for parts in folders if not _is_below(parts, best[0]))
 
 
-def _say_what_is_beside(chosen, wanted, found):
-    beside = {entry.parts[:depth + 1] for entry in wanted for depth in range(min(len(chosen), len(entry.parts)))
-              if entry.parts[:depth] == chosen[:depth] and entry.parts[depth] != chosen[depth]}
-    if beside:
-        found.notes.append(f"taken: {shown('/'.join(chosen))}/; not taken: {listed('/'.join(parts) for parts in sorted(beside))}")
+def _beside(chosen, everything):
+    """What is neither in the chosen folder nor around it, by the topmost names."""
+    return sorted({"/".join(parts[:depth + 1]) for parts in everything for depth in range(min(len(chosen), len(parts)))
+                   if parts[:depth] == chosen[:depth] and parts[depth] != chosen[depth]})
 
 
 def _no_program(wanted, dropped):
@@ -121,18 +125,12 @@ def _no_program(wanted, dropped):
 
 # ---- archives in a submission
 
-def _archive(wanted, found):
-    """The one archive in which the program can be, None where there is none. Of several the newest, where that is certain."""
-    archives = sorted((entry for entry in wanted if is_archive(entry.parts[-1])), key=lambda entry: (entry.modified or 0, entry.parts))
-    if not archives:
-        return None
-    *older, newest = archives
-    if older:
-        if newest.modified is None or newest.modified - older[-1].modified < APART:
-            raise Invalid(f"there is no program in it but several archives, and nothing says which is the newest: {listed(map(str, archives))}; "
-                          "leave one. Where these are several people's, unpack it and name the folder")
-        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(newest.modified))
-        found.notes.append(f"of {len(archives)} archives the newest was taken: {newest}, of {when}; not taken: {listed(map(str, older))}")
+def _newest(archives):
+    """The one archive in which the program can be. Raises Invalid where there are several and none is surely the newest."""
+    *older, newest = sorted(archives, key=lambda entry: (entry.modified or 0, entry.parts))
+    if older and (newest.modified is None or newest.modified - older[-1].modified < APART):
+        raise Invalid(f"there is no program in it but several archives, and nothing says which is the newest: {listed(map(str, archives))}; "
+                      "leave one. Where these are several people's, unpack it and name the folder")
     return newest
 
 
@@ -167,6 +165,10 @@ def _check_names(entries):
 
 
 def _read(source, entries, depth):
+    """The files of a program, {path below its folder, which is `depth` names deep: (content, whether it can be executed)}. Raises Invalid."""
+    if len(entries) > FILES:
+        raise Invalid(f"the program has more than {FILES:,} files ({len(entries):,}): hand in only what it needs")
+    _check_names(entries)
     files, left = {}, BYTES
     for entry in entries:
         with reading(entry):

@@ -1,5 +1,7 @@
 """What is left out of a submission, and why: what would reach Python or pytest behind the program's back, and litter."""
 
+from functools import lru_cache
+
 from grader.results import Dropped
 
 from .entries import FILE, FOLDER
@@ -12,24 +14,26 @@ BYTECODE = "bytecode, of which nobody knows what it was made from"
 LEFT = "left behind by an earlier run"
 LITTER = "left behind by a tool or a system"
 
-FILES = {**dict.fromkeys(["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"], PYTEST),
+FILES = {**dict.fromkeys(["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"],
+                         PYTEST),
          **dict.fromkeys(["sitecustomize.py", "usercustomize.py"], STARTUP),
          **dict.fromkeys([".ds_store", "thumbs.db", "desktop.ini"], LITTER), ".git": HISTORY}
 FOLDERS = {"__pycache__": BYTECODE, **dict.fromkeys([".git", ".hg", ".svn"], HISTORY),
            **dict.fromkeys([".venv", "site-packages", "node_modules", ".tox", ".nox"], ENVIRONMENT),
            **dict.fromkeys([".lab", ".lab-evidence", ".lab-backup"], LEFT),
            **dict.fromkeys(["__macosx", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".idea", ".vscode"], LITTER)}
-ENDINGS = {".pyc": BYTECODE, ".pyo": BYTECODE, ".pth": STARTUP}
 FOLDER_ENDINGS = {".dist-info": ENVIRONMENT, ".egg-info": ENVIRONMENT}
+FILE_ENDINGS = {".pyc": BYTECODE, ".pyo": BYTECODE, ".pth": STARTUP, **FOLDER_ENDINGS}
 NAMED = 8   # things that are left out for one reason and named one by one
 
 
+@lru_cache(10_000)
 def why_unwanted(name, folder):
     """Why a file or a folder of this name is left out, None where it is not. Upper and lower case are the same: they are so elsewhere."""
     name = name.casefold()
     if name.startswith("._"):
         return LITTER
-    names, endings = (FOLDERS, FOLDER_ENDINGS) if folder else (FILES, {**ENDINGS, **FOLDER_ENDINGS})
+    names, endings = (FOLDERS, FOLDER_ENDINGS) if folder else (FILES, FILE_ENDINGS)
     return names.get(name) or next((why for ending, why in endings.items() if name.endswith(ending)), None)
 
 
@@ -59,7 +63,7 @@ def _unwanted(entry, environments):
     """The topmost of an entry and the folders around it that is not wanted, and why; None where all are."""
     for depth, name in enumerate(entry.parts, 1):
         around = depth < len(entry.parts) or entry.kind == FOLDER
-        why = ENVIRONMENT if entry.parts[:depth] in environments else why_unwanted(name, around)
+        why = why_unwanted(name, around) or (ENVIRONMENT if environments and entry.parts[:depth] in environments else None)
         if not why and not around and entry.kind != FILE:
             why = entry.kind
         if why:
