@@ -6,20 +6,22 @@ import os
 import re
 import shlex
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
-from labs.harness import killmap, manifest, processes, story
+from labs.harness import killmap, manifest, processes, sandbox, side_by_side, story
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
+from labs.harness.kept import Cell
 from labs.harness.outside import Outside
 from labs.harness.program import Program
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
 from labs.harness.sweeps import sweep
 from labs.harness.sweeps.rules import OF_LAB
-from labs.harness.side_by_side import on_fresh_programs
 from labs.harness.tickets import make_ticket
 
 
@@ -32,6 +34,11 @@ def pytest_addoption(parser):
     group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
     group.addoption("--lab-sample", metavar="N", type=int, default=1, help="sweeps kill at every N-th of their points (default: at every one)")
     group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
+    group.addoption("--lab-continue", action="store_true", help="leave out what FILE says has ended")
+    group.addoption("--lab-evidence", metavar="DIR", help="where evidence is kept (default: .lab-evidence)")
+    group.addoption("--lab-workers", metavar="N", type=int, help="how many programs run side by side (default: three a core)")
+    group.addoption("--lab-isolation", metavar="LEVEL", help="confine the program: bubblewrap, landlock or process, and after a slash how each start "
+                    "is shut in: view, landlock or limits")
 
 
 class Session:
@@ -39,12 +46,14 @@ class Session:
 
     def __init__(self, config):
         self.seed = config.getoption("--lab-seed")
-        self.evidence = Evidence(KIT / ".lab-evidence")
+        self.evidence = Evidence(config.getoption("--lab-evidence") or KIT / ".lab-evidence")
         self.about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": config.option.program or "starter", "seed": self.seed,
                       "selection": bool(config.option.keyword) or any("::" in argument for argument in config.args)}
-        self.results = {}
+        self.results, self.results_file = {}, config.getoption("--lab-results")
         self.numbers = itertools.count(1)
-        self.staged = self.server = self.folder = self.ground = None
+        self.staged = self.server = self.folder = self.ground = self.cell = None
+        self.workers = config.getoption("--lab-workers") or side_by_side.THREADS
+        self.isolation = config.getoption("--lab-isolation")
         self.could_not = set()
         self.every, self._swept = max(1, config.getoption("--lab-sample")), {}
 
@@ -54,7 +63,25 @@ class Session:
             if (kind, scenario) not in self._swept:
                 self._swept[kind, scenario], = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"),
                                                      scenarios=(scenario,) if scenario else ())
+                self.write({"sweep": kind, "scenario": scenario.name if scenario else "", **self._swept[kind, scenario].figures})
         return [self._swept[kind, scenario] for scenario in scenarios or (None,)]
+
+    def confine(self):
+        """The Cell that all programs of this session run in, None where none was asked for."""
+        if self.isolation:
+            level, _, how = self.isolation.partition("/")
+            found = sandbox.sandbox(level, how or None, str(self.folder))
+            found.open(self.folder)
+            self.staged = replace(self.staged, give=found.give)
+            self.cell = Cell(found, self.folder, self.folder / "outside.sock")
+
+    def write(self, entry):
+        """Write a line to the results file, and return when it is on the disk."""
+        if self.results_file:
+            with open(self.results_file, "a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def pytest_configure(config):
@@ -77,9 +104,12 @@ def lab_session(request):
         except NoProgram as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         session.folder = folder
+        session.confine()
         with Outside(folder / "outside.sock", seed=session.seed) as server:
             session.server = server
-            with Ground(session.staged, server, folder, session.seed, session.every) as session.ground:
+            if session.cell:
+                session.cell.sandbox.give(session.cell.socket)
+            with Ground(session.staged, server, folder, session.seed, session.every, session.workers, session.cell) as session.ground:
                 yield session
 
 
@@ -92,8 +122,11 @@ def programs(lab_session, request):
         number = next(lab_session.numbers)
         # Named after the check, so that it meets the same outside whether it runs alone or among others.
         account = lab_session.server.open_account(f"{request.node.nodeid} {next(within)}")
+        ground = lab_session.ground
+        # What is confined is started in the sandbox; there a keeper knows what became of it.
+        confined = {"forks": ground.forks, "executed": True, "cell": ground.cell} if ground.cell else {}
         program = Program(lab_session.staged, lab_session.folder / f"program-{number}", lab_session.server, account,
-                          seed=lab_session.seed, **options)
+                          seed=lab_session.seed, **confined, **options)
         made.append(program)
         return program
     return make
@@ -118,9 +151,9 @@ def ticket(lab_session, request):
 
 
 @pytest.fixture
-def each(programs):
+def each(programs, lab_session):
     """`each(points, experiment)`: the experiment at each of the points, side by side, on fresh programs."""
-    return lambda points, experiment: on_fresh_programs(programs, points, experiment)
+    return lambda points, experiment: side_by_side.on_fresh_programs(programs, points, experiment, lab_session.workers)
 
 
 @pytest.fixture
@@ -139,7 +172,7 @@ def swept(lab_session, request):
             if result.could_not:
                 raise CouldNotCheck(result.could_not)
             if result.not_applicable:
-                pytest.skip(result.not_applicable)
+                raise NotApplicable(result.not_applicable)
     return judge
 
 
@@ -147,10 +180,16 @@ class CouldNotCheck(pytest.skip.Exception):
     """The machine, or the harness, is not able: that says nothing about the program, neither good nor bad."""
 
 
+class NotApplicable(pytest.skip.Exception):
+    """The check has nothing to say of this program. Its points leave the total."""
+
+
 @pytest.fixture
 def not_applicable():
-    """`not_applicable(reason)`: end the check, which has nothing to say of this program. Its points leave the total."""
-    return pytest.skip
+    """`not_applicable(reason)`: end the check, which has nothing to say of this program."""
+    def end(reason):
+        raise NotApplicable(reason)
+    return end
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -170,9 +209,10 @@ def pytest_pyfunc_call(pyfuncitem):
     for program in made:
         program.outside.drop()
         program.discard()
-    left += processes.survivors(known)
+    if not pyfuncitem.config.stash[SESSION].cell:   # there the keepers have seen all, and they live on themselves
+        left += processes.survivors(known)
     if left and error is None:
-        error = processes.ProgramFault(f"{left[0]} still runs after the check: no process may outlive the program")
+        error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")
         outcome.force_exception(_told(pyfuncitem, error, made))
 
 
@@ -205,8 +245,23 @@ def _told(item, error, made):
     if struck:
         further += ["", *as_text(bad_lines(sources, struck), story.WIDTH)]
     told = Told("\n".join(lines + further))
-    told.reason = reason
+    told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
     return told
+
+
+def _kind(error, program):
+    """How the check failed, in a word or two: what a grader has statuses for."""
+    last = program.processes[-1] if program and program.processes else None
+    if last and (last.excess == "memory" or last.code and last.last_words.startswith("MemoryError")):
+        return "out of memory"
+    if isinstance(error, processes.ProgramFault) and error.kind != "failed":
+        return error.kind
+    if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout"):
+        return "timeout"
+    return "error in the program" if last and not last.running and not last.killed and last.code not in KNOWN else "failed"
+
+
+KNOWN = (0, 2, 3, 4, 5, 6)   # exit codes of the contract
 
 
 def _again(item):
@@ -239,26 +294,46 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = str(error)
     if call.when == "call" or report.failed:
         status = "passed" if report.passed else "failed" if isinstance(error, Told) else \
-            "could not check" if isinstance(error, CouldNotCheck) else "not applicable" if report.skipped else "error"
+            "could not check" if isinstance(error, CouldNotCheck) else "not applicable" if isinstance(error, NotApplicable) else \
+            "skipped" if report.skipped else "error"
         lab = _lab_folder(item).name
         entry = {"lab": lab, "check": _test_name(item), "item": item.name, "status": status,
                  "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
-                 "story": str(error) if isinstance(error, Told) else None}
+                 "story": str(error) if isinstance(error, Told) else None, "kind": getattr(error, "kind", None),
+                 "evidence": getattr(error, "evidence", None)}
         session = item.config.stash[SESSION]
         if isinstance(error, CouldNotCheck):
             session.could_not.add(str(error))
         session.results.setdefault(lab, {}).setdefault(entry["check"], []).append(status)
         session.evidence.record(entry, session.about)
-        if path := item.config.getoption("--lab-results"):
-            with open(path, "a") as file:
-                file.write(json.dumps(entry) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+        session.write(entry)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     # What a learner sees and has a chapter about comes first.
     items.sort(key=lambda item: (_lab_folder(item).name, item.path.parent.name == "hidden"))
+    config.stash[SESSION].write({"collected": [[_lab_folder(item).name, _test_name(item), item.name] for item in items]})
+    if config.getoption("--lab-continue"):
+        ended = _ended(config.getoption("--lab-results"))
+        left_out = [item for item in items if (_lab_folder(item).name, _test_name(item), item.name) in ended]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _ended(path):
+    """Which items a results file has an end of, as (lab, check, item). The last line may be torn."""
+    found = set()
+    with suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        for line in file:
+            with suppress(ValueError, KeyError, TypeError):
+                entry = json.loads(line)
+                found.add((entry["lab"], entry["check"], entry["item"]))
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.config.stash[SESSION].write({"began": item.name, "in": _test_name(item), "of": _lab_folder(item).name})
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -21,7 +21,8 @@ def run_suites(*arguments, results):
     found = defaultdict(lambda: defaultdict(dict))
     for line in results.read_text().splitlines() if results.exists() else []:
         entry = json.loads(line)
-        found[entry["lab"]][entry["check"]][entry["item"]] = entry["status"]
+        if "status" in entry:   # others say that something begins, or what a sweep found
+            found[entry["lab"]][entry["check"]][entry["item"]] = entry["status"]
     return done.returncode, done.stdout + done.stderr, found
 
 

@@ -95,7 +95,7 @@ def story_of(name, results):
     """The story of the first check that a mistake names, with random ids blanked."""
     run_suites(f"labs/{MISTAKES[name].caught_by[0]}", "--program", f"solutions/mistakes/{name}", results=results)
     entries = [json.loads(line) for line in results.read_text().splitlines()]
-    story = next(entry["story"] for entry in entries if entry["story"])
+    story = next(entry["story"] for entry in entries if entry.get("story"))
     story = re.sub(r"\b[0-9a-f]{8}(…|[0-9a-f]{24}\b)", "xxxxxxxx…", story)
     return re.sub(r"\.lab-evidence/[^/]+/", ".lab-evidence/latest/", story) + "\n"  # another session may be the latest
 

@@ -19,6 +19,7 @@ import types
 import weakref
 from contextlib import suppress
 
+from . import confine
 from .kills import syscall
 from .ready import use_compiled
 
@@ -48,6 +49,9 @@ class Note:
         data = text.encode()[:1000]
         self._memory[8:8 + len(data)] = data
 
+    def close(self):
+        self._memory.close()
+
 
 def become(start, streams, lines, told):
     """Make this process the program's, and return a function that runs it. `start` is as in keeper.keep()."""
@@ -59,10 +63,16 @@ def become(start, streams, lines, told):
     for number, stream in enumerate(streams):
         os.dup2(stream, number, inheritable=True)
     os.closerange(3, 1 << 10)
-    os.chdir(start["folder"])
     if sys.platform == "linux":
         PR_SET_DUMPABLE = 4
         LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # it was off to protect the server
+    if start.get("confined"):
+        try:
+            confine.enter(start["confined"])
+        except (confine.CannotConfine, OSError) as error:
+            told.text = f"{confine.CANNOT}: {error}"
+            os._exit(127)
+    os.chdir(start["folder"])
     os.environ.clear()
     os.environ.update(start["environment"])
     time.tzset()
@@ -78,6 +88,7 @@ def become(start, streams, lines, told):
         os.close(listener)
     if start.get("command"):
         _execute([*start["command"], *start["arguments"]], told)
+    told.close()   # what the keeper reads of it is ours, and not the program's
     return lambda: _run_module(start, lines)
 
 

@@ -3,8 +3,8 @@
 A new interpreter takes 60 to 200 ms to come up, a fork of one that is up a few. The program's own code is loaded in the
 program's process alone: a module that the server had loaded would be the same in every start, its ids and open files
 too. What was compiled of it is read here, once, and nothing of it is run. This is run as a script, with the number of a
-socket that requests come by, the program's folder and the modules to load; kept.py starts it, and asks it for a keeper
-by sending the keeper's end of a socket.
+socket that requests come by, the user to become or an empty word, the program's folder and the modules to load; kept.py starts it, and asks it for a keeper
+by sending the keeper's end of a socket. In a sandbox of root's it becomes another user first.
 """
 
 import gc
@@ -52,4 +52,8 @@ def serve(requests, folder, modules):
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3:])()
+    if sys.argv[2]:
+        os.setgroups([])
+        os.setgid(int(sys.argv[2]))
+        os.setuid(int(sys.argv[2]))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[3], sys.argv[4:])()

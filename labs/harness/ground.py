@@ -16,11 +16,12 @@ class Ground:
     """Makes programs for sweeps. Close it at the end.
 
     `staged` is the Staged, `server` the Outside, `folder` a place for homes. Of all points only each `every`-th is tried,
-    on this many `threads`.
+    on this many `threads`. With a `cell` every program is confined.
     """
 
-    def __init__(self, staged, server, folder, seed=0, every=1, threads=THREADS):
+    def __init__(self, staged, server, folder, seed=0, every=1, threads=THREADS, cell=None):
         self.staged, self.server, self.folder, self.seed, self.every, self.threads = staged, server, folder, seed, every, threads
+        self.cell = cell
         self._numbers, self._lock, self._forks = itertools.count(1), threading.Lock(), None
         self._lock_of_once = threading.RLock()
         self._alive, self._once = set(), {}
@@ -29,8 +30,11 @@ class Ground:
     def forks(self):
         """The fork server, started when it is first needed."""
         with self._lock:
+            if self._forks and self._forks.broken:
+                self._forks.close()
+                self._forks = None
             if self._forks is None:
-                self._forks = ForkServer(self.staged.folder, self.staged.imports)
+                self._forks = ForkServer(self.staged.folder, self.staged.imports, self.cell)
             return self._forks
 
     def program(self, name, forked=True, like=None, **options):
@@ -41,7 +45,7 @@ class Ground:
         number = next(self._numbers)
         account = self.server.open_account(f"{name} {number}", like or name)
         program = Program(self.staged, Path(tempfile.mkdtemp(prefix="trial-", dir=self.folder)), self.server, account, seed=self.seed,
-                          forks=self.forks if forked else None, **options)
+                          forks=self.forks if forked else None, cell=self.cell, **options)
         self._alive.add(program)
         return program
 
@@ -66,7 +70,11 @@ class Ground:
         return ran
 
     def rest(self):
-        """End the fork server; it is started again when it is needed."""
+        """End the fork server; it is started again when it is needed. In a sandbox it stays, for all that is started is started there."""
+        if not self.cell:
+            self._end_forks()
+
+    def _end_forks(self):
         with self._lock:
             if self._forks:
                 self._forks.close()
@@ -77,7 +85,7 @@ class Ground:
         for program in list(self._alive):
             with suppress(Exception):
                 self.discard(program)
-        self.rest()
+        self._end_forks()
 
     def __enter__(self):
         return self

@@ -3,7 +3,8 @@
 A keeper is forked by the fork server (forkserver.py) and forks the program. Every process that descends from the
 program comes to the keeper when its own parent dies, so nothing can slip away (Linux; elsewhere the process group is
 all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, and
-then words: `go`, `kill`, `stop`, `cont`. It says {"pid"}; {"ready"} where the start waits for its release; {"stopped"} after `stop`; {"at"} where the program is held at
+then words: `go`, `kill`, `stop`, `cont`; after `keep the zombie` the dead program is not buried before the next start ends. It says {"pid"}, from a
+sandbox with a descriptor of the process, for its number is another outside; {"ready"} where the start waits for its release; {"stopped"} after `stop`; {"at"} where the program is held at
 a call; and at the end the report. When the harness is gone, everything ends.
 
 A start is a dict, sent with the three descriptors that become the program's standard streams:
@@ -16,11 +17,13 @@ A start is a dict, sent with the three descriptors that become the program's sta
     hold                 the number of the call that waits for `go`
     locks                whether calls that lock files are points too
     gated                whether the start waits for `go` before it begins
+    confined             how it is shut in: see confine.enter(); its memory and files are watched then
     all, writes          whether the report has every point; what was written and synced
 
 The report has
     code        the exit code, -9 after a SIGKILL
     killed      whether it was killed on purpose
+    excess      what it had too much of, "memory" or "files", and was ended for, or null
     outlived    processes that it left running, in words; they are dead now
     events      how many points there were
     last        the last of them, as in `all`
@@ -38,11 +41,13 @@ import time
 from pathlib import Path
 
 from .becoming import LIBC, Note, become
+from .confine import excess
 from .kills import power, syscall
 from .kills.line import Lines
 from .messages import receive, send
 
 MOST_OUTLIVED = 20   # that are named
+WATCH = 0.25     # seconds from look to look at what a confined program has
 PATIENCE = 1.0   # seconds in which what a program left behind may still end by itself
 
 
@@ -84,16 +89,26 @@ class _Keeper:
         self.writes = writes
         self.listener, self.held, self.shut, self.count, self.calls = None, None, False, 0, []
         self.struck, self.killed, self.code, self.until, self.outlived = False, False, None, None, []
+        self.excess, self.looked, self.zombie = None, time.monotonic(), False
         self.poll = select.poll()
         for descriptor in (ours, woken):
             self.poll.register(descriptor, select.POLLIN)
 
     def run(self):
-        self.say(pid=self.pid)
+        if self.start.get("confined"):
+            pidfd = os.pidfd_open(self.pid)
+            self.say([pidfd], pid=self.pid)
+            os.close(pidfd)
+            receive(self.ours)   # it is read; before that the process may not be buried
+        else:
+            self.say(pid=self.pid)
         if self.watches or self.start.get("gated"):
             self.open_the_gate()
         while not self.is_over():
             left = None if self.until is None else max(0, 1000 * (self.until - time.monotonic()))
+            if self.start.get("confined"):
+                left = 1000 * WATCH if left is None else min(left, 1000 * WATCH)
+                self.look_for_excess()
             for descriptor, event in self.poll.poll(left):
                 if descriptor == self.woken:
                     os.read(self.woken, 4096)
@@ -109,9 +124,9 @@ class _Keeper:
 
     # ---- with the harness
 
-    def say(self, **message):
+    def say(self, descriptors=(), **message):
         try:
-            send(self.ours, message)
+            send(self.ours, message, descriptors)
         except OSError:
             pass   # nobody listens any more: hear() ends it all
 
@@ -122,6 +137,8 @@ class _Keeper:
         word = "kill" if message is None else message["word"]
         if word == "kill":
             self.strike()
+        elif word == "keep the zombie":
+            self.zombie = True
         elif word == "cont" and not self.shut:
             self.signal(signal.SIGCONT)
         elif word == "stop":
@@ -166,6 +183,13 @@ class _Keeper:
         self.killed = self.killed or self.code is None
         self.signal(signal.SIGKILL)
 
+    def look_for_excess(self):
+        if self.code is None and not self.struck and time.monotonic() - self.looked > WATCH:
+            self.looked = time.monotonic()
+            self.excess = excess({self.pid, *_descendants(self.pid)}, self.home)
+            if self.excess:
+                self.signal(signal.SIGKILL)
+
     def see_a_call(self):
         call = syscall.next_call(self.listener)
         if call is None or self.struck:   # one that another thread makes while it dies: it gets no answer either
@@ -209,7 +233,8 @@ class _Keeper:
                 os.kill(child, signal.SIGKILL)
             for child in alive:
                 os.waitpid(child, 0)
-        os.waitpid(self.pid, 0)
+        if not self.zombie:   # else it is, with what the next start leaves
+            os.waitpid(self.pid, 0)
         return True
 
     @property
@@ -219,17 +244,25 @@ class _Keeper:
     def report(self):
         by_line = self.lines is not None and not self.watches
         events, every = (self.lines.count, self.lines.all) if by_line else (self.count, lambda: self.calls)
-        return {"code": self.code, "killed": self.killed, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
+        return {"code": self.code, "killed": self.killed, "excess": self.excess, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
                 "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
                 "stack": self.lines.stack if self.lines else [],
                 "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
 
 
-def _children():
+def _children(pid="self"):
     try:
-        return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+        return {int(child) for thread in os.listdir(f"/proc/{pid}/task") for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()}
     except OSError:
-        return set()   # no Linux: of those that are no children of ours nobody knows
+        return set()   # no Linux, where of those that are no children of ours nobody knows; or it has just ended
+
+
+def _descendants(pid):
+    found, new = set(), _children(pid)
+    while new:
+        found |= new
+        new = set().union(*map(_children, new)) - found
+    return found
 
 
 def _group(pid):

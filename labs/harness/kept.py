@@ -6,31 +6,40 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from .messages import receive, send
 from .processes import DEADLINE, ProgramFault
+from .sandbox import Sandbox
 
 _KILLED = "the program killed a process that watches it"
 _SERVER = Path(__file__).with_name("forkserver.py")
+_STARTER = ThreadPoolExecutor(1)
 
 
 class ForkServer:
     """The server as its user sees it. Close it, or use it as a context.
 
     `folder` is that of a staged program, whose compiled files are read once; `modules` of the standard library are loaded for all.
+    With `cell`, a Cell, it runs in a sandbox, and so does all that it starts.
     """
 
-    def __init__(self, folder="", modules=()):
+    def __init__(self, folder="", modules=(), cell=None):
         self._ours, theirs = socket.socketpair()
         self._lock, self._idle, self._closed = threading.Lock(), [], False
-        self.used = False   # whether a program was ever started
-        # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), str(folder), *modules], pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
+        self.used = False     # whether a program was ever started
+        self.broken = False   # whether a program got at its processes: what it left there ends with the server
+        user = cell.sandbox.user if cell else None
+        words = [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
+        # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does. A sandbox dies with the thread
+        # that made it, and this one lives on.
+        self._process = _STARTER.submit(
+            subprocess.Popen, cell.command(folder, words) if cell else words, pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"})
+            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}).result()
         self.pid = self._process.pid
         theirs.close()
 
@@ -76,6 +85,23 @@ class ForkServer:
         self._process.wait()
 
 
+@dataclass(frozen=True)
+class Cell:
+    """The sandbox of one session, whose homes and places are in `folder`, with the outside's `socket`."""
+
+    sandbox: Sandbox
+    folder: Path
+    socket: Path
+
+    def command(self, staged, words):
+        """The command line that runs `words` in it."""
+        return self.sandbox.command(self.folder, staged, self.socket, words)
+
+    def confined(self, home, place):
+        """`confined` of a start, see keeper.keep()."""
+        return self.sandbox.confined(self.folder, self.socket, home, place)
+
+
 class Kept:
     """A start in the hands of a keeper; what Spawned is for one that is our own child.
 
@@ -93,7 +119,11 @@ class Kept:
             send(self._keeper, start, inner)
         for descriptor in inner:
             os.close(descriptor)
-        message, _ = receive(self._keeper)
+        message, pidfds = receive(self._keeper, 1)
+        if pidfds:
+            message["pid"] = _number(pidfds[0])
+            os.close(pidfds[0])
+            send(self._keeper, {"word": "seen"})
         if message is None:
             for stream in (self.stdin, self.stdout, self.stderr):
                 stream.close()
@@ -150,8 +180,8 @@ class Kept:
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(OSError):
             os.waitpid(self.pid, 0)
-        self.fault = _KILLED
-        self.report = {"code": -signal.SIGKILL, "killed": False, "outlived": [], "trouble": None, "events": 0, "last": None, "all": None, "writes": None}
+        self.fault, self._server.broken = _KILLED, True
+        self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None, "all": None, "writes": None}
         return self.report["code"]
 
     def signal(self, number):
@@ -163,6 +193,9 @@ class Kept:
             self.signal(signal.SIGSTOP)
             self._stands["stopped"].wait()
 
+    def keep_the_zombie(self):
+        self._say("keep the zombie")
+
     def bury(self, leader=True):
         pass   # the keeper has
 
@@ -173,3 +206,9 @@ class Kept:
         # A word that comes when the program has ended is not for the next one: the keeper hears it before that one begins.
         with suppress(OSError):
             send(self._keeper, {"word": word})
+
+
+def _number(pidfd):
+    """The number that the process of a descriptor has here, where we are."""
+    with open(f"/proc/self/fdinfo/{pidfd}") as file:
+        return int(next(line for line in file if line.startswith("Pid:")).split()[1])

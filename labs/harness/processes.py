@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from .confine import CANNOT, HOME, MEMORY
 from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
@@ -22,7 +23,25 @@ DEADLINE = 30.0         # seconds that a process may take where a check names no
 
 
 class ProgramFault(AssertionError):
-    """The program under test did something that no check can go on from. The message says what."""
+    """The program under test did something that no check can go on from. The message says what, `kind` in a word what a grader calls it."""
+
+    kind = "failed"
+
+
+class Late(ProgramFault):
+    """It did not do in time what it should."""
+
+    kind = "timeout"
+
+
+class SaidTooMuch(ProgramFault):
+    kind = "output limit"
+
+
+class Survived(ProgramFault):
+    """A process of it lived on where none may."""
+
+    kind = "survivors"
 
 
 def adopt_orphans():
@@ -87,6 +106,11 @@ class Process:
         return None if self.running else self._body.report
 
     @property
+    def excess(self):
+        """What it had too much of where it is confined: "memory", "files" or None."""
+        return self.report["excess"] if self.report else None
+
+    @property
     def outlived(self):
         """What lived on after it, in words; known where it has a keeper."""
         return self.report["outlived"] if self.report else []
@@ -114,6 +138,11 @@ class Process:
             return f"wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended"
         if self.killed:
             return "was killed"
+        if self.excess:
+            return {"memory": f"held more than {MEMORY >> 20} MiB of memory and was ended",
+                    "files": f"wrote more than {HOME >> 20} MiB into LAB_HOME and was ended"}[self.excess]
+        if self.code == -signal.SIGXCPU:
+            return "used up its CPU time and was ended"
         if self.code < 0:
             return f"died of {_signal_name(-self.code)}"
         return f"ended with exit code {self.code}"
@@ -154,15 +183,17 @@ class Process:
         with self.changed:
             if self.changed.wait_for(predicate, deadline):
                 return
-        raise ProgramFault(f"{self} did not {what} within {deadline:g} seconds")
+        raise Late(f"{self} did not {what} within {deadline:g} seconds")
 
     def wait(self, deadline=DEADLINE):
         """Wait for its end and return it. Raises ProgramFault where it hangs or says too much."""
         self.wait_until(lambda: not self.running, "end", deadline)
         if self.too_much_output:
-            raise ProgramFault(f"{self} {self.end}")
+            raise SaidTooMuch(f"{self} {self.end}")
         if self._body.fault:
             raise ProgramFault(f"{self}: {self._body.fault}")
+        if self.report and (self.report["trouble"] or "").startswith(CANNOT):
+            raise RuntimeError(self.report["trouble"])   # of us and this machine, not of the program
         return self
 
     def kill(self, bury=True):
@@ -173,6 +204,8 @@ class Process:
         """
         if not self._body.buried:
             self._struck = self._struck or self.running
+            if not bury:
+                self._body.keep_the_zombie()
             self._body.signal(signal.SIGKILL)
             with self.changed:
                 if not self.changed.wait_for(lambda: not self.running, DEADLINE):
@@ -283,6 +316,9 @@ class Spawned:
     def stop(self):
         self.signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def keep_the_zombie(self):
+        pass   # it is ours, and nobody buries it before bury()
 
     def bury(self, leader=True):
         """Wait for the rest of the group, which SIGKILL has struck; and for the leader, unless it shall stay a zombie."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from .kept import Kept
-from .processes import DEADLINE, Process, ProgramFault, Spawned, orphans
+from .processes import DEADLINE, Process, ProgramFault, Spawned, Survived, orphans
 from .scratch import remove
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)
@@ -19,15 +19,17 @@ class Program:
 
     `outside` is the Account that it works with, `seed` what its random choices come from. Everything else that it
     finds (its own files, HOME, TMPDIR, the working directory) is as new at every start. With `forks`, a ForkServer, its
-    processes are forked instead of executed, and can be told where to die.
+    processes are forked instead of executed, and can be told where to die; but not those of an `executed` one, which a keeper watches all
+    the same. With a `cell` all of them are confined.
     """
 
-    def __init__(self, staged, folder, server, outside, seed=0, timeout=10.0, retry_delay=0.0, forks=None):
+    def __init__(self, staged, folder, server, outside, seed=0, timeout=10.0, retry_delay=0.0, forks=None, executed=False, cell=None):
         self.staged, self.outside, self.seed = staged, outside, seed
         self.home = Path(folder) / "lab-home"
         self.home.mkdir(parents=True)
         self.processes, self._discarded = [], False
-        self._folder, self._server, self._forks = Path(folder), server, forks
+        self._folder, self._server, self._forks, self._executed, self._cell = Path(folder), server, forks, executed, cell
+        self.give_home()
         self._contract = {"LAB_HOME": str(self.home), "OUTSIDE": server.address, "OUTSIDE_KEY": outside.key,
                           "LAB_TIMEOUT": f"{timeout:g}", "LAB_RETRY_DELAY": f"{retry_delay:g}"}
 
@@ -100,7 +102,11 @@ class Program:
         folder, environment = place / "program", self._environment(place)
         if self._forks is None:
             return Spawned((*self.staged.command, *arguments), folder, environment)
-        what = {"module": self.staged.module} if self.staged.module else {"command": self.staged.command}
+        what = {"module": self.staged.module} if self.staged.module and not self._executed else {"command": self.staged.command}
+        if self._cell:
+            what["confined"] = self._cell.confined(self.home, place)
+            if arguments and os.path.dirname(str(arguments[-1])) == str(place):
+                self._cell.sandbox.give(arguments[-1])
         return Kept(self._forks, {**what, "arguments": arguments, "folder": str(folder), "environment": environment,
                                   "files": self.staged.files, **keeping})
 
@@ -129,6 +135,11 @@ class Program:
         replies = process.stdout.split("\n")[said:said + len(lines)]
         return [{"role": role, "content": text.rstrip("\r")} for pair in zip(lines, replies)
                 for role, text in zip(("user", "assistant"), pair)]
+
+    def give_home(self):
+        """Make all that is in the home the program's own: say so after something was put there."""
+        if self._cell:
+            self._cell.sandbox.give(self._folder)
 
     @property
     def home_size(self):
@@ -168,10 +179,10 @@ class Program:
         """
         for process in processes:
             process.kill(bury)
-        # A keeper has seen all that came of its program; of others we have to look for what got away.
-        left = [] if self._forks else orphans(self.home)
+        # A keeper has seen all that came of its program, and a sweep judges it; of others we have to look for what got away.
+        left = [words for process in processes for words in process.outlived] if self._executed else [] if self._forks else orphans(self.home)
         if left:
-            raise ProgramFault(f"{left[0]} outlived the kill of {processes[-1]}")
+            raise Survived(f"{left[0]} outlived the kill of {processes[-1]}")
         self._server.settle(self.outside)
 
     def spoil_home(self):

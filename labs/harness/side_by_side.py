@@ -23,7 +23,7 @@ def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def on_fresh_programs(programs, points, experiment):
+def on_fresh_programs(programs, points, experiment, threads=THREADS):
     """Run `experiment(program, point)` for each of `points`, each on a fresh program from `programs()`.
 
     Raises the exception of the first point, in the order of `points`, that failed: its attribute `point` names the
@@ -41,7 +41,7 @@ def on_fresh_programs(programs, points, experiment):
         program.discard()
         return None
 
-    results = side_by_side(run, points)
+    results = side_by_side(run, points, threads=threads)
     failed = [(point, error) for point, error in zip(points, results) if error]
     if failed:
         point, error = failed[0]

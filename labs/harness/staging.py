@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,10 +39,11 @@ class Staged:
     folder: Path
     command: tuple
     module: str | None = None
+    give: Callable = lambda path: None   # makes a path the program's own, where it runs as another user
 
     @cached_property
     def places(self):
-        return Places(self.folder)
+        return Places(self.folder, self.give)
 
     @cached_property
     def files(self):
@@ -74,8 +76,8 @@ class Places:
     A place in which nothing was written serves again, the others are thrown away. All methods may be called from any thread.
     """
 
-    def __init__(self, source):
-        self._source, self._free, self._made = source, [], {}
+    def __init__(self, source, give):
+        self._source, self._give, self._free, self._made = source, give, [], {}
 
     def take(self):
         """The path of a place that nobody else uses, as good as new."""
@@ -88,6 +90,7 @@ class Places:
         shutil.copytree(self._source, place / "program", symlinks=True)
         for name in ("home", "tmp"):
             (place / name).mkdir()
+        self._give(place)
         self._made[place] = _contents(place)
         return place
 

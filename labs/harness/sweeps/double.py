@@ -8,7 +8,7 @@ from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .points import CALL, FOLLOW, LINE, CouldNot, at_point, own, scout
 from .result import Result, Stories
-from .rules import judged
+from .rules import aftermath, judged
 from .trial import RESUME, START, Trial
 
 PAIRS = 200   # both of whose kills struck; where the resume had ended before its point another pair is drawn
@@ -70,7 +70,7 @@ def _killed_twice(ground, ticket, stories, first, second):
         ground.discard(trial.program)
         return None
     point = ", then ".join(_where(seen.process) for seen in trial.kills) or "no point"
-    return stories.outcome(point, trial.program, broken)
+    return stories.outcome(point, trial.program, broken, after=aftermath(trial))
 
 
 def _where(process):
@@ -99,4 +99,4 @@ def _killed_at_boundaries(ground, ticket, stories, first, nth, when):
     else:
         trial.finish()
         broken = judged(trial)
-    return stories.outcome(f"{kind}, {first_when} it acted, then request {nth} of the resume, {when} it acted", program, broken)
+    return stories.outcome(f"{kind}, {first_when} it acted, then request {nth} of the resume, {when} it acted", program, broken, after=aftermath(trial))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .result import Result, Stories
-from .rules import judged
+from .rules import aftermath, judged
 from .trial import Trial
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
@@ -68,7 +68,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
             broken = trace_free.judged(trial) if reached else judged(trial)
         stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
-        return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]))
+        return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
     done = 0
 

@@ -124,6 +124,7 @@ class PowerCut:
 def _gone_on(ground, ticket, stories, process, point, files, printed, sent):
     program = ground.program(_NAME, like=_NAME)
     _write(program.home, files)
+    program.give_home()
     program.outside.repeat(sent)
     cut_off = PowerCut(process, printed)
     program.processes.append(cut_off)

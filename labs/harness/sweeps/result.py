@@ -16,7 +16,8 @@ class Outcome:
 
     `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
     it has no place in the source. `like` is the same for points that only differ in how often the run came there before.
-    `program` is one that was not discarded: of the first point at which a rule was broken.
+    `program` is one that was not discarded: of the first point at which a rule was broken. `after` is what rules.aftermath() says
+    of a run that was killed and gone on with.
     """
 
     point: str
@@ -26,6 +27,7 @@ class Outcome:
     place: tuple | None = None
     like: tuple | None = None
     program: object = None
+    after: tuple | None = None
 
     def under(self, rules):
         """The worst that came of it under these rules: an outcome of killmap.MARKS, and a sentence."""
@@ -62,6 +64,14 @@ class Result:
         """The outcomes that broke one of the rules, as (outcome, its mark, why)."""
         found = [(outcome, *outcome.under(self.rules)) for outcome in self.outcomes]
         return [entry for entry in found if entry[1] not in ("safe", "not reached")]
+
+    @property
+    def figures(self):
+        """What came of the runs that were killed and gone on with: how many of them `resumed`, were `duplicated` and `completed`, and the seconds."""
+        found = [outcome.after for outcome in self.outcomes if outcome.after]
+        resumed, duplicated, completed, seconds = zip(*found) if found else [()] * 4
+        return {"kills": len(found), "resumed": sum(resumed), "duplicated": sum(duplicated), "completed": sum(completed),
+                "resume_seconds": [round(second, 4) for second, did in zip(seconds, resumed) if did]}
 
     @property
     def missed(self):
@@ -109,7 +119,7 @@ class Stories:
     def __init__(self, ground):
         self._ground, self._told, self._kept = ground, {}, set()
 
-    def outcome(self, point, program, broken, reached=True, place=None, like=None):
+    def outcome(self, point, program, broken, reached=True, place=None, like=None, after=None):
         """The Outcome of a trial of `program`."""
         whys = {why for _, why in broken.values()}
         story = tuple(tell(program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
@@ -119,4 +129,4 @@ class Stories:
         self._kept |= first
         if not first:
             self._ground.discard(program)
-        return Outcome(point, broken, reached, story, place, like, program if first else None)
+        return Outcome(point, broken, reached, story, place, like, program if first else None, after)

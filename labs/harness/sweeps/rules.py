@@ -95,6 +95,18 @@ def judged(trial, rules=tuple(RULES)):
     return broken
 
 
+def aftermath(trial):
+    """What came of a run that was killed: (whether the next process ended well and asked for no finished step again, whether an effect
+    happened twice, whether both happened, the seconds that the next process took). None where nothing was killed, or gone on with.
+    """
+    if not trial.kills or trial.last is None or trial.scenario.ends == "failed":
+        return None
+    outside, last = trial.program.outside, trial.last
+    asked = sum(request.kind == "model" for request in outside.requests)
+    return (last.code == 0 and asked <= _model_calls(trial), len(outside.refunds) > 1 or len(outside.mails) > 1,
+            bool(outside.refunds and outside.mails), last.ended - last.begun)
+
+
 def _model_calls(trial):
     """How many calls to the model are right: those up to the last kill, and where triage was not finished yet, more."""
     if not trial.kills:

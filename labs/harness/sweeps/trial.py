@@ -60,6 +60,7 @@ class Before:
             shutil.copytree(self.home, program.home, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
         except OSError as error:
             raise ProgramFault(f"what it left in LAB_HOME cannot be copied: {str(error)[:160]}") from None
+        program.give_home()
         program.outside.repeat(self.seen.sent)
         program.processes += [self.seen.process, self.seen.asked]
         trial.kills.append(replace(self.seen, sent=list(program.outside.requests)))

@@ -1,0 +1,75 @@
+"""The instructor's command: `grader …`, or `python -m grader …`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+try:
+    import typer
+except ModuleNotFoundError as error:
+    sys.exit(f"{sys.executable} has no {error.name}: install the kit into this Python: {sys.executable} -m pip install -e {Path(__file__).resolve().parents[1]}")
+
+from labs.command.refused import Refused
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
+                  pretty_exceptions_enable=False)
+Labs = Annotated[str, typer.Option(metavar="1-5", help="Which labs: 1-5, 3 or 1,2.")]
+Database = Annotated[str, typer.Option(metavar="URL", help="postgresql://…, where the queue of --engine dbos is.")]
+
+
+@app.callback()
+def grader():
+    pass
+
+
+@app.command()
+def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help="A folder with a folder, zip or tar each; a download of Gradescope, "
+                                                     "Moodle, Canvas or GitHub Classroom; or one submission.")],
+          out: Annotated[str, typer.Option("--out", metavar="REPORT", help="The report's folder; the same again goes on where it was.")],
+          jobs: Annotated[int, typer.Option(min=1, max=64, help="How many submissions at once.")] = 1,
+          only: Annotated[list[str], typer.Option(metavar="NAME", help="Grade this one; again for more.")] = (),
+          labs: Labs = "1-5",
+          seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
+          sample: Annotated[int, typer.Option(metavar="N", min=1, help="Sweeps kill at every N-th point only: quicker, and not for grades.")] = 1,
+          workers: Annotated[int, typer.Option(metavar="N", min=1, help="How many programs run side by side for one submission (default: three a core, "
+                                               "shared among the jobs).")] = None,
+          require_isolation: Annotated[bool, typer.Option("--require-isolation", help="Do not run with less than the full isolation.")] = False,
+          resume: Annotated[bool, typer.Option("--resume/--fresh", help="Go on with what REPORT has, or begin anew.")] = True,
+          engine: Annotated[str, typer.Option(metavar="local|dbos", help="dbos: share the work with `grader worker` on other machines.")] = "local",
+          database: Database = None):
+    """Grade submissions, and write the reports. Killed at any point, the same command goes on."""
+    from .grade import grade as grade_all
+    if engine not in ("local", "dbos"):
+        raise Refused(f"there is no engine called {engine}: local or dbos")
+    if (engine == "dbos") != (database is not None):
+        raise Refused("--engine dbos and --database go together: give both, or none")
+    raise typer.Exit(grade_all(submissions, out, jobs, only, labs, seed, sample, require_isolation, not resume, workers, engine, database))
+
+
+@app.command()
+def demo(out: Annotated[str, typer.Option("--out", metavar="REPORT", help="The report's folder (default: a new temporary one).")] = None):
+    """Grade the starter, the finished flow and four honest mistakes; print the table and name the report."""
+    from .demo import run_demo
+    raise typer.Exit(run_demo(out))
+
+
+def main(name="grader"):
+    """Run the command. What cannot be done is one line on stderr and an exit code other than 0."""
+    sys.stdout.reconfigure(errors="replace")
+    sys.stderr.reconfigure(errors="replace")
+    try:
+        app(prog_name=name)
+    except Refused as error:
+        print(f"grader: {error}", file=sys.stderr)
+        sys.exit(error.code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        print(f"grader: {error.filename or 'a file'} cannot be used: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main("python -m grader")

@@ -1,0 +1,59 @@
+"""The demonstration: the starter, the finished flow and four honest mistakes graded like a class, in little more than a minute."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from labs.harness.staging import KIT, SHIPPED, stage
+
+from . import results
+from .grade import grade
+
+SAMPLE = 25   # sweeps try each 25th of their points here
+JOBS = 2
+#: What is graded, by the name that it gets: where it is in the kit.
+PROGRAMS = {
+    "starter, untouched": SHIPPED,
+    "finished": max(KIT.glob("solutions/[0-9][0-9]")),
+    **{f"mistake, {name.replace('-', ' ')}": KIT / "solutions" / "mistakes" / name
+       for name in ("started-taken-for-done", "key-per-attempt", "lock-that-outlives-its-owner", "tokens-not-counted")},
+}
+
+
+def run_demo(out):
+    """Grade them into the folder `out`, a new temporary one where it is None. Print the table and return an exit code."""
+    console = Console(highlight=False)
+    report = Path(out) if out else Path(tempfile.mkdtemp(prefix="killproof-report-"))
+    console.print(f"A class of {len(PROGRAMS)}: each program is started, killed, started again, and the outside world is asked what happened.\n"
+                  f"Sweeps kill at every {SAMPLE}th of their points here; `grader grade` tries all.\n")
+    with tempfile.TemporaryDirectory(prefix="killproof-class-") as folder:
+        for name, path in PROGRAMS.items():
+            staged = stage(path, Path(folder, "staged", name))
+            shutil.copytree(staged.folder, Path(folder, "class", name), ignore=shutil.ignore_patterns("__pycache__"))
+        code = grade(Path(folder, "class"), report, JOBS, (), "1-5", 1, SAMPLE, False, True, quiet=True)
+    console.print(_table([results.read(path) for path in sorted((report / "results").glob("*.json"))]))
+    console.print(f"\nThe report, with every story: {report / 'index.html'}", soft_wrap=True)
+    return code
+
+
+def _table(found):
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("submission")
+    for lab in found[0].labs:
+        table.add_column(lab.number, justify="right")
+    for name in ("points", "resumed", "doubled", "seconds"):
+        table.add_column(name, justify="right")
+    for result in sorted(found, key=lambda result: (result.points is None, -(result.points or 0))):
+        figures = result.figures
+        table.add_row(Text(result.name), *(_part(lab.points, lab.possible) for lab in result.labs), _part(result.points, result.possible),
+                      *("–" if figures.share(name) is None else f"{figures.share(name):.0%}" for name in ("resumed", "duplicated")),
+                      f"{result.seconds:.0f}")
+    return table
+
+
+def _part(points, possible):
+    return Text("?" if points is None else f"{points}/{possible}", "green" if points == possible else "red" if not points else "yellow")

@@ -1,0 +1,156 @@
+"""`grader grade`: the batch from the first submission to the reports, on this machine or with workers on others."""
+
+import os
+import signal
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from labs.command.refused import Refused
+from labs.harness import manifest
+
+from . import batch, isolation
+from .journal import Busy, held
+from .results import Outcome
+from .running import Options, Sessions
+
+GRADED, NOT_ALL, BUSY, STOPPED = 0, 1, 5, 130   # exit codes
+
+
+def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation, fresh, workers=None, engine="local", database=None, quiet=False):
+    """Grade what is not graded yet, write the reports, and return an exit code. Raises Refused."""
+    console = Console(highlight=False, quiet=quiet)
+    report, numbers = Path(report), lab_numbers(labs)
+    if not Path(submissions).exists():
+        raise Refused(f"there is no {submissions}: name the folder with the submissions, or one submission")
+    rung, found, reasons = isolation.strongest()
+    if rung not in isolation.STRONG:
+        console.print(Text(f"Not the full isolation: {found.detail}. {'; '.join(reasons)}. `grader doctor` says what would help.", "yellow"))
+        if require_isolation:
+            raise Refused(f"--require-isolation: this machine does not give it ({reasons[0]}); `grader doctor` says what would help", 3)
+    options = Options(numbers, seed, sample, rung, workers or max(1, 3 * (os.cpu_count() or 1) // jobs))
+    batch.refuse_report(report, Path(submissions).resolve())
+    report.mkdir(parents=True, exist_ok=True)
+    try:
+        with held(report / "lock"):
+            work = batch.create(report, submissions, options, found, only, fresh, Sessions())
+            return _graded(work, console, jobs, engine, database)
+    except Busy:
+        raise Refused(f"another grader is working on {report}: wait for it, or end it", BUSY) from None
+
+
+def lab_numbers(text):
+    """The labs of a text like 1-5, 3 or 1,2,4, as "01", "02", …. Raises Refused."""
+    there, found = [folder.name for folder in manifest.folders()], set()
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found.update(f"{number:02}" for number in range(int(first), int(last or first) + 1))
+    except ValueError:
+        raise Refused(f"--labs {text}: give numbers, like 1-5, 3 or 1,2") from None
+    if unknown := sorted(found - set(there)):
+        raise Refused(f"--labs {text}: there is no lab {unknown[0]}; there are {', '.join(there)}")
+    if not found:
+        raise Refused(f"--labs {text}: names no lab")
+    return tuple(sorted(found))
+
+
+def _graded(work, console, jobs, engine, database):
+    waiting = work.names
+    already = len(work.found) - len(waiting)
+    if already:
+        console.print(f"{already} of {len(work.found)} have a result already; going on with {len(waiting)}.")
+    errors, stopped = {}, False
+    if waiting:
+        with _progress(console) as progress:
+            task = progress.add_task("graded", total=len(work.found), completed=already)
+
+            def ended(name):
+                progress.console.print(one_line(work.result(name), name))
+                progress.advance(task)
+            if engine == "dbos":
+                from .engines.many import grade_on_queue
+                try:
+                    errors = dict(grade_on_queue(work, database, jobs, ended))
+                except KeyboardInterrupt:
+                    stopped = True
+            else:
+                errors, stopped = _side_by_side(work, waiting, jobs, ended)
+    return _concluded(work, console, errors, stopped)
+
+
+def _progress(console):
+    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+                    TimeRemainingColumn(), console=console, transient=True)
+
+
+def _side_by_side(work, names, jobs, ended):
+    """Grade `jobs` at once. Returns ({name: what went wrong}, whether Ctrl-C or a SIGTERM ended it)."""
+    errors, stop = {}, threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    names, running = iter(names), {}
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            while not stop.is_set():
+                while len(running) < jobs and (name := next(names, None)) is not None:
+                    running[pool.submit(work.grade, name)] = name
+                if not running:
+                    break
+                # A signal's handler runs between two of these, and not within one.
+                done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    name = running.pop(future)
+                    if error := future.exception():
+                        errors[name] = repr(error)
+                    else:
+                        ended(name)
+        finally:
+            if running:
+                work.sessions.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return {name: error for name, error in errors.items() if "Stopped" not in error}, stop.is_set()
+
+
+def one_line(result, name):
+    """A submission's result in a line, as Text: nothing in a name is markup."""
+    if result is None:
+        return Text(f"? {name}: no result", "yellow")
+    if result.outcome == Outcome.INVALID:
+        return Text(f"– {shown(name)}: invalid, {shown(result.reason or '')}", "yellow")
+    labs = "  ".join(f"{lab.number} {lab.points}/{lab.possible}" for lab in result.labs)
+    if result.outcome == Outcome.INCOMPLETE:
+        return Text(f"? {shown(name)}: incomplete, {shown(result.reason or '')}", "yellow")
+    return Text.assemble(("✓ " if result.points == result.possible else "· "), (shown(name), "bold"), f"  {result.points} of {result.possible}  ",
+                         (labs, "dim"), f"  {result.seconds:.0f} s")
+
+
+def shown(text):
+    """A text of a submission's for a terminal: what would steer it is named instead."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
+
+
+def _concluded(work, console, errors, stopped):
+    from .reports import write_reports
+    found = work.all_results()
+    missing = [name for name in work.found if work.result(name) is None]
+    about = work.journal.about()
+    write_reports(work.report, found, {"title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"],
+                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing})
+    incomplete = [result for result in found if result.outcome == Outcome.INCOMPLETE]
+    invalid = [result for result in found if result.outcome == Outcome.INVALID]
+    for name, error in errors.items():
+        console.print(Text(f"! {shown(name)}: the grader broke on it: {shown(error)}", "bold red"))
+    counts = [f"{len(found) - len(incomplete) - len(invalid)} graded"] + [f"{len(some)} {word}" for some, word in
+                                                                         ((incomplete, "incomplete"), (invalid, "invalid"), (missing, "not graded")) if some]
+    console.print(f"{', '.join(counts)}. The report: {work.report / 'index.html'}", soft_wrap=True)
+    if stopped:
+        console.print("Ended before all were graded. The same command goes on where this one was.")
+        return STOPPED
+    return NOT_ALL if incomplete or missing or errors else GRADED
+
+

@@ -1,0 +1,255 @@
+"""What there is to grade: the submissions in a folder, whoever called them so: an instructor, Gradescope, Moodle, Canvas or GitHub Classroom.
+
+    Gradescope   submission_123456/ and submission_metadata.yml, which says whose they are and when they came
+    Moodle       Full Name_12345_assignsubmission_file/, or Full Name_12345_assignsubmission_file_NAME.zip without folders
+    Canvas       lastnamefirstname[_LATE]_USER_FILE_NAME.zip: FILE grows from upload to upload, and a name that came before ends in -1, -2, …
+    GitHub       ASSIGNMENT-USER/ with a .git, ASSIGNMENT-USER-main.zip, or whatever begins so in a folder ASSIGNMENT-submissions
+    other        a folder or an archive each, called like whose it is
+
+The first three give every student an id, by which several uploads are of one student: the newest is taken. Other names say nothing of
+that; only a folder and archives of the very same name are one student's.
+"""
+
+import difflib
+import os
+import re
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from labs.command.refused import Refused
+
+from . import gradescope
+from .entries import FILE, Invalid, listed, shown
+from .sources import ARCHIVES, is_archive, source_at
+from .unwanted import why_unwanted
+
+MOODLE = re.compile(r"(?P<name>.*?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.DOTALL)
+CANVAS = re.compile(r"(?:(?P<name>\w+?)_)??(?P<late>LATE_)?(?P<id>\d+|anon_\w+?)_(?P<upload>\d{4,})_(?P<file>.+)", re.DOTALL)
+UNREADABLE = (".rar", ".7z", ".zst", ".gz", ".xz", ".bz2", ".lz", ".z", ".zipx", ".lha", ".ace", ".cab")   # archives all the same
+KIT = ("labs", "grader")   # folders of the kit that can be started, and are no submission beside starter/
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One thing to grade. `name` is unique among those that were found together."""
+
+    name: str              # whose it is, without the parts that are the platform's
+    source: Path           # a folder or a file
+    relative: str          # the source, from the submissions folder, as text
+    attempt: str | None    # which of several, in words, and which were not taken
+
+
+class Found(NamedTuple):
+    """The submissions, in order of their names, and what is none, in words."""
+
+    submissions: list[Submission]
+    ignored: list[str]
+
+
+@dataclass(frozen=True)
+class _Upload:
+    """One file or folder of somebody's. Of one `key`, the one with the greatest `order` is taken."""
+
+    path: Path
+    name: str
+    key: tuple
+    order: tuple = ()
+    said: str = ""         # about it, if it is taken
+
+    @property
+    def usable(self):
+        return self.path.is_dir() or is_archive(self.path.name)
+
+
+def find(path, only=()):
+    """What there is to grade at a path, as Found; with `only`, those that are called so. Nothing is unpacked. Raises Refused."""
+    path = Path(path)
+    try:
+        path = path.resolve(strict=True)
+        submissions, ignored = _in_folder(path) if path.is_dir() else ([_single(path)], [])
+    except (OSError, RuntimeError) as error:
+        raise Refused(f"{shown(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}; name the folder of the submissions") from None
+    if not submissions:
+        raise Refused(f"there is nothing to grade in {shown(str(path))}: it takes a folder or an archive for each submission")
+    return Found(_only(submissions, only), ignored)
+
+
+def _only(submissions, only):
+    chosen = []
+    for wanted in only:
+        same = [one for one in submissions if wanted.rstrip("/") in (one.name, one.relative, one.source.name)]
+        if not same:
+            near = difflib.get_close_matches(wanted, [one.name for one in submissions], 3) or [one.name for one in submissions]
+            raise Refused(f"there is no submission {shown(wanted)}; there is: {listed(near)}")
+        chosen += same
+    return [one for one in submissions if one in chosen] if only else submissions
+
+
+# ---- one submission, or the folder of many
+
+def _single(path):
+    if path.is_file():
+        _refuse_a_download(path)
+    return Submission(shown(_stem(path)), path, shown(path.name), None)
+
+
+def _refuse_a_download(path):
+    """Raise Refused for a zip that holds many submissions, by its list of files. Others stay as they are, also damaged ones."""
+    if path.suffix.casefold() != ".zip":
+        return
+    try:
+        with source_at(path) as source:
+            entries = source.entries()
+    except Invalid:
+        return
+    names = {entry.parts[-1] for entry in entries if entry.kind == FILE}
+    archives = {entry.parts for entry in entries if is_archive(entry.parts[-1])}
+    marked = gradescope.METADATA in names or any(MOODLE.fullmatch(part) for entry in entries for part in entry.parts[:2])
+    if marked or "__main__.py" not in names and len(archives) > 1:
+        raise Refused(f"{shown(path.name)} holds more than one submission: unpack it, and name the folder that comes of it")
+
+
+def _in_folder(path):
+    children = _children(path)
+    if (path / "__main__.py").is_file() or _is_kit(path, children):
+        return [_single(path)], []
+    # What was downloaded may be a folder deeper than where it was unpacked.
+    folders = [child for child in children if child.is_dir() and not child.is_symlink()]
+    if len(folders) == 1 and not any(is_archive(child.name) for child in children):
+        inner = _children(folders[0])
+        if any(child.name == gradescope.METADATA or MOODLE.fullmatch(child.name) for child in inner):
+            path, children = folders[0], inner
+    uploads, ignored = _uploads(path, children)
+    return _named(_newest(uploads)), ignored
+
+
+def _children(path):
+    return sorted((path / entry.name for entry in os.scandir(path)
+                   if not entry.name.startswith(".") and not why_unwanted(entry.name, entry.is_dir(follow_symlinks=False))),
+                  key=lambda child: child.name)
+
+
+def _is_kit(path, children):
+    """Whether this is one submission, with its starter/ beside other things, and not a folder of which one submission is called so."""
+    return (path / "starter" / "__main__.py").is_file() and not any(
+        is_archive(child.name) or (child / "__main__.py").is_file() or (child / "starter").is_dir()
+        for child in children if child.name not in ("starter", *KIT))
+
+
+def _uploads(path, children):
+    known = gradescope.submitters(path)
+    canvas = _canvas(children)
+    uploads, ignored = [], []
+    for child in children:
+        if child.is_symlink() or not (child.is_dir() or child.is_file()):
+            ignored.append(f"{shown(child.name)}: {'a link' if child.is_symlink() else 'no file and no folder'}")
+        elif upload := _gradescope(child, known) or _moodle(child) or canvas.get(child):
+            uploads.append(upload)
+        elif child.is_dir() or child.name.casefold().endswith((*ARCHIVES, *UNREADABLE)):
+            uploads.append(_plain(child))
+        elif child.name != gradescope.METADATA:
+            ignored.append(f"{shown(child.name)}: no folder and no archive")
+    return _without_assignment(uploads, path), ignored
+
+
+# ---- the schemes
+
+def _gradescope(path, known):
+    if path.name not in known:
+        return None
+    names, ids, when, attempt = known[path.name]
+    said = ", ".join(filter(None, [f"attempt {attempt} of {attempt}" if attempt > 1 else "", when]))
+    return _Upload(path, " & ".join(names) or path.name, ("gradescope", *(ids or [path.name])), (when, path.name), said)
+
+
+def _moodle(path):
+    found = MOODLE.fullmatch(path.name)
+    if not found:
+        return None
+    order = path.is_dir() or is_archive(path.name), found["kind"] == "file", path.stat().st_mtime
+    return _Upload(path, found["name"].strip() or path.name, ("moodle", found["name"], found["id"]), order)
+
+
+def _canvas(paths):
+    """{path: upload} of what Canvas called so; {} where the names only look like it, and would make one student of many."""
+    found = {path: match for path in paths if (match := CANVAS.fullmatch(path.name))}
+    uploads = {match["upload"] for match in found.values()}
+    people = {(match["name"] or match["id"], match["id"]) for match in found.values()}
+    if len(uploads) < len(found) or len(found) > 1 and (len({name for name, _ in people}) == 1 or len({key for _, key in people}) == 1):
+        return {}
+    return {path: _Upload(path, match["name"] or match["id"], ("canvas", match["id"]),
+                          (path.is_dir() or is_archive(path.name), int(match["upload"])), "late" if match["late"] else "")
+            for path, match in found.items()}
+
+
+def _plain(path):
+    # The archive is what was handed in; a folder of its name is where somebody unpacked it.
+    return _Upload(path, _stem(path), ("plain", _stem(path)), (not path.is_dir(), path.stat().st_mtime))
+
+
+def _stem(path):
+    name = path.name
+    ending = next((ending for ending in (*ARCHIVES, *UNREADABLE) if name.casefold().endswith(ending)), "") if path.is_file() else ""
+    # The longest that fits: of .tar.gz, not only .gz.
+    ending = max((one for one in ARCHIVES if ending and name.casefold().endswith(one)), key=len, default=ending)
+    return name[:len(name) - len(ending)] or name
+
+
+def _without_assignment(uploads, path):
+    """The uploads, called by what follows the assignment where GitHub Classroom put that before every name."""
+    plain = [upload for upload in uploads if upload.key[0] == "plain"]
+    names = {upload: upload.name for upload in plain}
+    branch = re.compile("-(main|master)$")
+    packed = all(not upload.path.is_dir() and branch.search(upload.name) for upload in plain)
+    if packed:
+        names = {upload: branch.sub("", upload.name) for upload in plain}
+    prefix = path.name.removesuffix("submissions") if path.name.endswith("-submissions") else None
+    if not (prefix and all(name.startswith(prefix) for name in names.values())):
+        cloned = any((upload.path / ".git").exists() for upload in plain)
+        common = os.path.commonprefix(list(names.values())) if len(plain) > 1 and (cloned or packed) else ""
+        prefix = common[:common.rfind("-") + 1]
+    if not all(name.removeprefix(prefix) for name in names.values()):
+        return uploads
+    return [replace(upload, name=names[upload].removeprefix(prefix)) if upload in names else upload for upload in uploads]
+
+
+# ---- one submission of each student
+
+def _newest(uploads):
+    """Of every student the upload that is taken, and what is said of that: [(upload, attempt)]."""
+    by_key = {}
+    for upload in uploads:
+        by_key.setdefault(upload.key, []).append(upload)
+    taken = []
+    for same in by_key.values():
+        *others, newest = sorted(same, key=lambda upload: (upload.order, upload.path.name))
+        usable = sum(upload.usable for upload in same)
+        words = [newest.said, f"the {_why(newest)} of {usable}" if usable > 1 else ""]
+        if others:
+            words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
+        taken.append((newest, "; ".join(filter(None, words)) or None))
+    return taken
+
+
+def _why(upload):
+    if upload.key[0] == "plain":
+        return f"archive, and the newest ({time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(upload.order[1]))}),"
+    return "newest"
+
+
+def _named(taken):
+    """Them as Submissions, with a name for each: where two have one name, with what tells them apart after it."""
+    names = [shown(upload.name) for upload, _ in taken]
+    used, found = set(), []
+    for (upload, attempt), name in zip(taken, names, strict=True):
+        relative = shown(upload.path.name, 1000)
+        if names.count(name) > 1:
+            name = f"{name} ({upload.key[-1] if upload.key[0] in ('moodle', 'canvas') and upload.key[-1] else relative})"
+        number, unique = 2, name
+        while unique in used:
+            unique, number = f"{name} ({number})", number + 1
+        used.add(unique)
+        found.append(Submission(unique, upload.path, relative, attempt))
+    return sorted(found, key=lambda one: (one.name.casefold(), one.relative))

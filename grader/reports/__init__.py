@@ -1,0 +1,2 @@
+def write_reports(report, results, about):
+    (report / "index.html").write_text(str(about))

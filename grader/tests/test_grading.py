@@ -1,0 +1,304 @@
+"""The batch: what is recorded is not done again, what is not recorded earns nothing, and no death of ours loses anything."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from grader.tests.small_kit import SmallKit
+
+from grader import results, running, scoring
+from grader.results import Status
+from labs.harness.staging import KIT
+
+LAB = '''
+number = "01"
+title = "small"
+points = 10
+minutes = 1
+hints = ["One hint.", "Two hints.", "Three hints."]
+[[checks]]
+test = "test_small.py::test_first"
+points = 3
+does = "Looks for the mark of the first check."
+[[checks]]
+test = "test_small.py::test_second"
+points = 2
+does = "Looks twice for the mark of the second check."
+[[checks]]
+test = "hidden/test_close.py::test_third"
+points = 5
+does = "Looks for the mark of the third check."
+'''
+#: Each check writes its name down, so that a check which is made again shows. `{gate}` is a pipe: who opens it waits for the test.
+SUITE = '''
+from pathlib import Path
+import os, pytest
+
+def look(session, number):
+    source = (session.staged.folder / "starter/__main__.py").read_text()
+    with open({log!r}, "a") as log:
+        print(number, session.staged.name, file=log, flush=True)
+    if f"wait {{number}}" in source and Path({gate!r}).exists():
+        open({gate!r}).read()
+    if f"die {{number}}" in source:
+        os._exit(7)
+    if f"skip {{number}}" in source:
+        pytest.skip("for no reason")
+    if f"xfail {{number}}" in source:
+        pytest.xfail("it is known")
+    if f"break {{number}}" in source:
+        raise RuntimeError("the suite is broken")
+    if f"hang {{number}}" in source:
+        import threading, signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        threading.Event().wait()
+    assert f"mark {{number}}" in source, f"there is no mark {{number}}"
+'''
+FIRST = SUITE + '''
+def test_first(lab_session):
+    look(lab_session, 1)
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_second(lab_session, time):
+    look(lab_session, 2)
+'''
+HIDDEN = SUITE + '''
+def test_third(lab_session):
+    look(lab_session, 3)
+'''
+ALL = "mark 1 mark 2 mark 3"
+
+
+class Class:
+    """A kit with one small lab, and a folder of submissions to grade in it."""
+
+    def __init__(self, folder):
+        self.kit, self.folder, self.report = SmallKit(folder / "kit"), folder / "class", folder / "report"
+        shutil.copytree(KIT / "grader", folder / "kit" / "grader", ignore=shutil.ignore_patterns("__pycache__", "tests", "attacks"))
+        shutil.rmtree(folder / "kit" / "labs" / "02")
+        self.log, self.gate = folder / "log", folder / "gate"
+        self.log.touch()
+        self.kit.write("labs/01/lab.toml", LAB)
+        for name, text in (("test_small.py", FIRST), ("hidden/test_close.py", HIDDEN)):
+            self.kit.write(f"labs/01/{name}", text.format(log=str(self.log), gate=str(self.gate)))
+
+    def hands_in(self, name, marks):
+        path = self.folder / name / "starter" / "__main__.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {marks}\n")
+
+    def begin(self, *arguments):
+        environment = {**os.environ, "PYTHONPATH": str(self.kit.root), "COLUMNS": "200"}
+        return subprocess.Popen([sys.executable, "-m", "grader", "grade", str(self.folder), "--out", str(self.report), "--labs", "1", *arguments],
+                                cwd=self.kit.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def grade(self, *arguments):
+        """Grade to the end. Returns the exit code, and what was said on stdout and stderr."""
+        process = self.begin(*arguments)
+        said, complained = process.communicate(timeout=100)
+        assert "Traceback" not in complained, complained
+        return process.returncode, said, complained
+
+    def result(self, name):
+        return results.read(self.report / "results" / f"{results.file_name(name)}.json")
+
+    def statuses(self, name):
+        return [str(check.status) for _, check in self.result(name).checks]
+
+    @property
+    def looked(self):
+        """The checks that were made, in order."""
+        return [line.split()[0] for line in self.log.read_text().splitlines()]
+
+
+@pytest.fixture
+def small_class(tmp_path):
+    return Class(tmp_path)
+
+
+def test_points_are_those_of_the_checks_that_passed(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", "mark 1")
+    code, said, _ = small_class.grade("--jobs", "2")
+    assert code == 0, said
+    assert (small_class.result("ana").points, small_class.result("ben").points, small_class.result("ben").possible) == (10, 3, 10)
+    assert small_class.statuses("ben") == ["passed", "failed", "failed"]
+    assert small_class.result("ben").labs[0].checks[1].why == "there is no mark 2"
+
+
+def test_what_is_skipped_or_expected_to_fail_earns_nothing(small_class):
+    small_class.hands_in("ana", f"{ALL} skip 1 xfail 3")
+    small_class.grade()
+    assert small_class.statuses("ana") == ["missing", "passed", "failed"]
+    assert small_class.result("ana").points == 2
+
+
+def test_a_suite_that_breaks_makes_no_zero(small_class):
+    small_class.hands_in("ana", f"{ALL} break 3")
+    code, said, _ = small_class.grade()
+    found = small_class.result("ana")
+    assert code == 1 and found.outcome == "incomplete" and found.points is None, said
+    assert small_class.statuses("ana") == ["passed", "passed", "grader error"]
+    assert "the suite is broken" in found.reason
+
+
+def test_a_check_that_takes_its_session_with_it_is_left_out(small_class):
+    small_class.hands_in("ana", f"{ALL} die 1")
+    code, _, _ = small_class.grade()
+    assert code == 1 and small_class.statuses("ana") == ["grader error", "passed", "passed"]
+    assert small_class.looked == ["1", "1", "2", "2", "3"]
+
+
+def test_a_check_that_the_suite_does_not_have_makes_no_zero(small_class):
+    small_class.kit.write("labs/01/hidden/test_close.py", "")
+    small_class.hands_in("ana", ALL)
+    code, _, _ = small_class.grade()
+    assert code == 1 and small_class.statuses("ana") == ["passed", "passed", "grader error"]
+
+
+@pytest.mark.parametrize("number, made", [(1, ["1", "1", "2", "2", "3"]), (2, ["1", "2", "2", "2", "3"]), (3, ["1", "2", "2", "3", "3"])])
+def test_a_killed_grader_goes_on_with_the_check_that_it_was_in(small_class, number, made):
+    small_class.hands_in("ana", f"{ALL} wait {number}")
+    os.mkfifo(small_class.gate)
+    grader = small_class.begin()
+    door = os.open(small_class.gate, os.O_WRONLY)   # returns when the check waits there
+    grader.kill()
+    grader.communicate(timeout=30)
+    small_class.gate.unlink()
+    os.close(door)
+    code, said, _ = small_class.grade()
+    assert code == 0 and small_class.statuses("ana") == ["passed"] * 3, said
+    assert small_class.looked == made
+
+
+def test_a_session_does_not_outlive_its_grader(small_class):
+    small_class.hands_in("ana", f"{ALL} wait 1")
+    os.mkfifo(small_class.gate)
+    grader = small_class.begin()
+    door = os.open(small_class.gate, os.O_WRONLY)
+    grader.kill()
+    grader.communicate(timeout=30)   # returns when nobody holds its pipes, and raises where somebody does
+    with pytest.raises(BrokenPipeError):
+        while True:   # the check read the other end, and nobody else does
+            os.write(door, b"x" * 4096)
+    os.close(door)
+
+
+def test_what_has_a_result_is_not_graded_again(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", "mark 1")
+    small_class.grade()
+    before = small_class.looked
+    small_class.hands_in("ben", "mark 1 mark 2")
+    code, said, _ = small_class.grade()
+    assert code == 0 and "1 of 2 have a result already" in said
+    assert small_class.looked == before + ["1", "2", "2", "3"]
+    assert small_class.result("ben").points == 5
+
+
+def test_fresh_begins_anew(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.grade()
+    small_class.grade("--fresh")
+    assert small_class.looked == ["1", "2", "2", "3"] * 2
+
+
+def test_a_report_of_other_options_is_not_mixed(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.grade()
+    code, _, complained = small_class.grade("--seed", "2")
+    assert code == 2 and "was begun with seed 1, now it is 2" in complained and "--fresh" in complained
+
+
+def test_a_second_grader_on_one_report_is_turned_away(small_class):
+    small_class.hands_in("ana", f"{ALL} wait 1")
+    os.mkfifo(small_class.gate)
+    grader = small_class.begin()
+    door = os.open(small_class.gate, os.O_WRONLY)
+    code, _, complained = small_class.grade()
+    assert code == 5 and "another grader is working on" in complained
+    os.close(door)
+    assert grader.wait(timeout=60) == 0
+    grader.communicate()
+
+
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", f"{ALL} wait 2")
+    os.mkfifo(small_class.gate)
+    grader = small_class.begin()
+    door = os.open(small_class.gate, os.O_WRONLY)
+    grader.send_signal(signal.SIGINT)
+    said, complained = grader.communicate(timeout=30)
+    os.close(door)
+    assert grader.returncode == 130 and "The same command goes on" in said and not complained, said + complained
+    assert (small_class.report / "index.html").exists()
+    small_class.gate.unlink()
+    code, _, _ = small_class.grade()
+    assert code == 0 and small_class.result("ben").points == 10
+
+
+def test_the_submissions_are_never_written_to(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", "mark 2 break 1")
+
+    def state():
+        found = hashlib.sha256()
+        for path in sorted(small_class.folder.rglob("*")):
+            status = path.lstat()
+            found.update(f"{path} {status.st_mode} {status.st_mtime_ns} {status.st_ctime_ns}".encode())
+            found.update(path.read_bytes() if path.is_file() else b"")
+        return found.hexdigest()
+    before = state()
+    small_class.grade("--jobs", "2")
+    assert state() == before
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--labs", "7"], "there is no lab 07"), (["--labs", "x"], "give numbers"), (["--engine", "slow"], "there is no engine called slow"),
+    (["--engine", "dbos"], "go together"), (["--only", "zoe"], "zoe")])
+def test_a_bad_option_is_refused_in_one_line(small_class, arguments, says):
+    small_class.hands_in("ana", ALL)
+    code, _, complained = small_class.grade(*arguments)
+    assert code == 2 and says in complained and len(complained.strip().splitlines()) == 1, complained
+
+
+def test_a_folder_with_other_things_in_it_is_no_report(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.report.mkdir()
+    (small_class.report / "thesis.txt").write_text("mine")
+    code, _, complained = small_class.grade()
+    assert code == 2 and "thesis.txt" in complained and os.listdir(small_class.report) == ["thesis.txt"]
+
+
+def test_a_report_within_the_submissions_is_refused(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.report = small_class.folder / "report"
+    code, _, complained = small_class.grade()
+    assert code == 2 and "nothing is written" in complained and not small_class.report.exists()
+
+
+def test_a_check_that_hangs_ends_with_its_whole_session(small_class, monkeypatch):
+    """Even one that no signal reaches: the watch from outside ends it, and the other checks go on."""
+    small_class.hands_in("ana", f"{ALL} hang 1")
+    monkeypatch.setattr(running, "KIT", small_class.kit.root)
+    monkeypatch.setattr(running, "GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(scoring, "KIT", small_class.kit.root)
+    records = small_class.report / "records" / "ana.jsonl"
+    running.run_checks(small_class.folder / "ana", records, small_class.report / "evidence", running.Options(("01",), isolation="process/limits",
+                                                                                                            check_seconds=4.0), running.Sessions())
+    lab, = scoring.lab_results(running.read_records(records), ("01",))
+    assert [check.status for check in lab.checks] == [Status.TIMEOUT, Status.PASSED, Status.PASSED]
+    assert lab.points == 7
+
+
+def test_a_torn_last_line_is_no_record(tmp_path):
+    records = tmp_path / "records"
+    whole = {"lab": "01", "check": "test_x.py::test_y", "item": "test_y", "status": "passed"}
+    records.write_text(json.dumps(whole) + "\n" + json.dumps(whole)[:-3])
+    assert running.read_records(records) == [whole]
