@@ -11,8 +11,10 @@ from rich.console import Console
 
 from labs.command.doctor import needed, section, the_outside
 from labs.harness import machine
-from labs.harness.machine import Ability
+from labs.harness.machine import ON_LINUX, Ability
 from labs.harness.staging import KIT
+
+from . import isolation
 
 ROOM = 1 << 30   # bytes that a report of a class may take
 CGROUPS = Path("/sys/fs/cgroup")
@@ -32,12 +34,13 @@ def show_doctor():
     if able:
         able = section(console, "", [machine.sqlite()], "✗", "red")
         section(console, "", [room(Path.cwd())], "!", "yellow")
-        able &= section(console, "\nHow it kills a program (without one of them every submission would stay incomplete)", machine.kills(), "✗", "red")
-        isolated = section(console, "\nHow it isolates one, from strong to weak", [bubblewrap()], "!", "yellow")
-        section(console, "", [machine.landlock(), machine.subreaper(), another_user(os.geteuid())], "!", "yellow")
+        able &= section(console, "\nHow it kills a program (without one of these every submission stays incomplete)", machine.kills(), "✗", "red")
+        rung, *found = tried()
+        section(console, "\nHow it isolates one", found, *(("!", "yellow") if rung else ("✗", "red")))
+        section(console, "", [bubblewrap(), machine.landlock(), machine.subreaper(), another_user(os.geteuid())], "!", "yellow")
         section(console, "", [cgroups()], "·", "dim")
         section(console, "\nWhat many machines need (`--engine dbos`, nothing else does)", [dbos(), postgresql()], "·", "dim")
-        verdict = NOT_AT_ALL if not able else FULLY if isolated else WEAKER
+        verdict = NOT_AT_ALL if not able or not rung else FULLY if rung in isolation.STRONG else WEAKER
     words, style = CONCLUSIONS[verdict]
     console.print()
     console.print(words, style=style)
@@ -51,6 +54,18 @@ def room(folder):
                    f"free some space there, or name another place with --out: it may take {ROOM >> 20:,} MiB")
 
 
+def tried():
+    """(the rung of isolation.LADDER that a shell really ran on, None where on none, and what to say of it)."""
+    try:
+        rung, found, reasons = isolation.strongest()
+    except RuntimeError as error:
+        return None, Ability("isolation", False, str(error), ON_LINUX)
+    mend = bubblewrap().mend or machine.allow_namespaces()
+    if rung in isolation.STRONG:
+        return rung, Ability("isolation", True, found.detail)
+    return rung, Ability("isolation", False, f"{reasons[0]}. So {found.detail}. What that does not stop: {'; '.join(found.lacks)}", mend)
+
+
 def bubblewrap():
     """bwrap, as labs.harness.machine finds it; there are two ways to have it."""
     found = machine.bubblewrap()
@@ -60,9 +75,9 @@ def bubblewrap():
 
 
 def another_user(uid):
-    """Whether programs run as another user than the grader, who has this effective user id."""
+    """Whether the grader, who has this effective user id, can run programs as another user."""
     if uid == 0:
-        return Ability("another user", True, "the grader is root here: each program runs as a user that nobody is")
+        return Ability("another user", True, "the grader is root here, and can give each program a user that nobody is; `isolation` says whether it does")
     return Ability("another user", False, f"the grader has user id {uid}, and only root can give programs another: the limit on processes counts "
                    "all of that user", f"grade as root, in a container of its own or with sudo {sys.executable} -m grader …")
 

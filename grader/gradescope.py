@@ -5,33 +5,33 @@ each submission, run_autograder leaves /autograder/results/results.json. After 1
 """
 
 import os
-import re
 import zipfile
 from pathlib import Path
 
 from rich.console import Console
 
-from labs.command.kit import all_labs
 from labs.command.refused import Refused
 from labs.command.shipped import EPOCH, files_of
+from labs.harness import manifest
 from labs.harness.staging import KIT
+
+from .grade import lab_numbers
 
 SCRIPTS = Path(__file__).with_name("autograder")
 KIT_FILES = ("LICENSE", "README.md", "pyproject.toml")
 KIT_FOLDERS = ("grader", "labs", "starter")   # not solutions: nothing there needs them, and what is not there cannot be read
-RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 
 
 def write_autograder(path, labs="1-5"):
     """Write the zip to `path`, and say what to do with it. `labs` is like 1-5 or 1,3. Returns an exit code; raises Refused."""
-    path, chosen = Path(path), _chosen(labs)
+    path, numbers = Path(path), lab_numbers(labs)
     if path.suffix != ".zip" or path.is_dir():
         raise Refused(f"{path} cannot be the autograder: name a file that ends in .zip")
-    files = _contents(labs)
+    files = _contents(numbers)
     _write(path, files)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{path}[/]  {len(files)} files, {path.stat().st_size >> 10:,} KiB, for labs {labs}")
-    points = sum(lab.points for lab in chosen)
+    console.print(f"[bold]{path}[/]  {len(files)} files, {path.stat().st_size >> 10:,} KiB, for labs {', '.join(numbers)}")
+    points = sum(manifest.read(KIT / "labs" / number).points for number in numbers)
     console.print(f"""
 In Gradescope make a programming assignment of {points} points, and under "Configure Autograder" choose and upload
   base image   Ubuntu 24.04 or newer (22.04 will do), for Python 3.11
@@ -43,24 +43,11 @@ Its containers may not allow bubblewrap; then programs are isolated less, and ea
     return 0
 
 
-def _chosen(text):
-    """The labs that `text` names. Raises Refused."""
-    known = {int(lab.number): lab for lab in all_labs()}
-    numbers = set()
-    for part in text.split(","):
-        found = RANGE.fullmatch(part)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if first > last or not known.keys() >= set(range(first, last + 1)):
-            raise Refused(f"--labs {text} names no labs of this kit: give them like 1-{max(known)}, or 1,{max(known)}")
-        numbers |= set(range(first, last + 1))
-    return [known[number] for number in sorted(numbers)]
-
-
-def _contents(labs):
+def _contents(numbers):
     """{name in the zip: bytes}."""
     files = {path.name: path.read_bytes() for path in SCRIPTS.iterdir() if path.is_file()}
     script = files["run_autograder"].decode()
-    files["run_autograder"] = script.replace('LABS = "1-5"', f'LABS = "{labs}"').encode()
+    files["run_autograder"] = script.replace('LABS = "1-5"', f'LABS = "{",".join(numbers)}"').encode()
     files |= {f"kit/{name}": (KIT / name).read_bytes() for name in KIT_FILES}
     for folder in KIT_FOLDERS:
         files |= {f"kit/{folder}/{name}": content for name, content in files_of(KIT / folder).items()

@@ -2,7 +2,8 @@
 
 Lines are compared without their indentation, so that neither another file name nor another place in a file hides them. What
 the starter or a chapter says is no secret, nor is an import. Some lines are so plain that two people write them: one
-counts from LONG characters on, else there must be two, or RUN of them one after the other.
+counts from LONG characters on, else there must be two, or RUN of them one after the other. Of the grader, whose commands are
+written like the learner's, only a good part of a module counts.
 """
 
 import io
@@ -14,7 +15,7 @@ from labs.command.shipped import ARCHIVE, files_of, shipped_starter
 from labs.harness.staging import KIT
 
 SHORT, LONG = 20, 40   # characters of a line that says something, and of one that says enough
-RUN = 5                # lines
+RUN, PART = 5, 20      # lines: of what is secret, of the grader
 FORBIDDEN = {"solutions", "hidden", "grader", "notebooks"}   # as names of folders
 CHECK = re.compile(r"def (test_\w+)\(")
 IMPORT = re.compile(r"(from [\w.]+ )?import [\w.]+")
@@ -54,6 +55,10 @@ def _lines(text):
     return [(number, line) for number, line in lines if line and not IMPORT.match(line)]
 
 
+def _runs(lines, length):
+    return (tuple(lines[start:start + length]) for start in range(len(lines) - length + 1))
+
+
 class _Secrets:
     """All that is secret in a kit, by lines."""
 
@@ -68,12 +73,11 @@ class _Secrets:
                 if folder.name == "grader" and not name.endswith(".py"):
                     continue   # the learner's own files are among them
                 lines = [line for _, line in _lines(content.decode(errors="replace"))]
-                for start in range(len(lines) - RUN + 1):
-                    run = tuple(lines[start:start + RUN])
+                for run in _runs(lines, PART if folder.name == "grader" else RUN):
                     if not public.issuperset(run):
                         self._runs.setdefault(run, secret)
                 if folder.name == "solutions":
-                    self._single |= {line: secret for line in lines if len(line) >= SHORT and line not in public | self._single.keys()}
+                    self._single |= {line: secret for line in lines if len(line) >= SHORT and line not in public and line not in self._single}
                 if folder.name == "hidden":
                     self._checks |= {check: secret for check in CHECK.findall("\n".join(lines))}
 
@@ -88,7 +92,8 @@ class _Secrets:
             for check in CHECK.findall(line):
                 if check in self._checks:
                     return f":{number}: the hidden check {check} of {self._checks[check]}"
-        for start in range(len(lines) - RUN + 1):
-            if secret := self._runs.get(tuple(line for _, line in lines[start:start + RUN])):
-                return f":{lines[start][0]}: {RUN} lines on end of {secret}"
+        for length in (RUN, PART):
+            for (number, _), run in zip(lines, _runs([line for _, line in lines], length)):
+                if run in self._runs:
+                    return f":{number}: {length} lines on end of {self._runs[run]}"
         return None

