@@ -48,6 +48,14 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
 
 
 @app.command()
+def diff(old: Annotated[str, typer.Argument(metavar="OLD", help="A report's folder.")],
+         new: Annotated[str, typer.Argument(metavar="NEW", help="Another one.")]):
+    """Show what changed between two reports, check by check: after a re-grade, or with another seed."""
+    from .diff import show_diff
+    raise typer.Exit(show_diff(old, new))
+
+
+@app.command()
 def demo(out: Annotated[str, typer.Option("--out", metavar="REPORT", help="The report's folder (default: a new temporary one).")] = None):
     """Grade the starter, the finished flow and four honest mistakes; print the table and name the report."""
     from .demo import run_demo

@@ -62,6 +62,8 @@ def lab_numbers(text):
 def _graded(work, console, jobs, engine, database):
     waiting = work.names
     already = len(work.found) - len(waiting)
+    if work.ignored:
+        console.print(Text(f"Not taken for submissions: {', '.join(map(shown, work.ignored))}", "dim"))
     if already:
         console.print(f"{already} of {len(work.found)} have a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False

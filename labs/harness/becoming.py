@@ -87,16 +87,16 @@ def become(start, streams, lines, told):
     if listener >= 0:
         os.close(listener)
     if start.get("command"):
-        _execute([*start["command"], *start["arguments"]], told)
+        _execute([*start["command"], *start["arguments"]], told, f"{confine.CANNOT}: " if start.get("confined") and start.get("python") else "")
     told.close()   # what the keeper reads of it is ours, and not the program's
     return lambda: _run_module(start, lines)
 
 
-def _execute(words, told):
+def _execute(words, told, blame):
     try:
         os.execvpe(words[0], words, dict(os.environ))
     except (OSError, ValueError) as error:
-        told.text = f"`{words[0]}` cannot be started: {getattr(error, 'strerror', None) or error}"
+        told.text = f"{blame}`{words[0]}` cannot be started: {getattr(error, 'strerror', None) or error}"
         os._exit(127)
 
 

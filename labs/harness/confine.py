@@ -16,7 +16,7 @@ LIBC.syscall.restype = ctypes.c_long
 
 MEMORY, PROCESSES, FILE, HOME, CPU = 1 << 30, 64, 64 << 20, 256 << 20, 60   # bytes, processes, bytes, bytes, seconds
 CANNOT = "the program cannot be confined"
-_PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")
+PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")
 _CREATE, _ADD, _RESTRICT = 444, 445, 446   # landlock's calls, on every architecture
 _READ, _WRITE_OF_ABI = 0b1101, {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}   # execute, read files and folders; all that changes something
 
@@ -51,18 +51,18 @@ def limits():
 # ---- a view of its own
 
 def _view(confined):
-    MS_BIND, MS_REC, MS_NOSUID, MS_NODEV, MS_PRIVATE = 4096, 16384, 2, 4, 1 << 18
+    MS_BIND, MS_REC, MS_NOSUID, MS_NODEV, MSPRIVATE = 4096, 16384, 2, 4, 1 << 18
     NEWNS, NEWIPC, NEWUSER = 0x20000, 0x8000000, 0x10000000
     user, group = os.getuid(), os.getgid()
     _call("unshare", LIBC.unshare(NEWUSER | NEWNS | NEWIPC))
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
-    _mount(None, "/", None, MS_REC | MS_PRIVATE)
+    _mount(None, "/", None, MS_REC | MSPRIVATE)
     # Taken hold of before they are hidden, and in this namespace, for no other's may be bound.
     held = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (*confined["writable"], *confined["shown"])}
     folders = {path for path in held if os.path.isdir(path)}
-    private = [path for path in _PRIVATE if os.path.isdir(path)]
+    private = [path for path in PRIVATE if os.path.isdir(path)]
     if not any(confined["arena"].startswith(f"{path}/") for path in private):
         private.append(confined["arena"])
     for path in private:

@@ -9,6 +9,7 @@ a call; and at the end the report. When the harness is gone, everything ends.
 
 A start is a dict, sent with the three descriptors that become the program's standard streams:
     module, command      what runs: a module of Python, or else a list of words
+    python               whether that list begins with our Python, so that it is not the program's fault where it cannot be started
     arguments            more words
     folder, environment  the working directory, and all of the environment
     files                the program's own Python files, relative to the folder

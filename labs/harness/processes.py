@@ -181,8 +181,11 @@ class Process:
     def wait_until(self, predicate, what, deadline=DEADLINE):
         """Wait for something that this process should bring about. Raises ProgramFault after `deadline` seconds."""
         with self.changed:
-            if self.changed.wait_for(predicate, deadline):
-                return
+            there = self.changed.wait_for(predicate, deadline)
+        if self.report and (self.report["trouble"] or "").startswith(CANNOT):
+            raise RuntimeError(self.report["trouble"])   # of us and this machine, not of the program
+        if there:
+            return
         raise Late(f"{self} did not {what} within {deadline:g} seconds")
 
     def wait(self, deadline=DEADLINE):
@@ -192,8 +195,6 @@ class Process:
             raise SaidTooMuch(f"{self} {self.end}")
         if self._body.fault:
             raise ProgramFault(f"{self}: {self._body.fault}")
-        if self.report and (self.report["trouble"] or "").startswith(CANNOT):
-            raise RuntimeError(self.report["trouble"])   # of us and this machine, not of the program
         return self
 
     def kill(self, bury=True):

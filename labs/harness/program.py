@@ -102,7 +102,8 @@ class Program:
         folder, environment = place / "program", self._environment(place)
         if self._forks is None:
             return Spawned((*self.staged.command, *arguments), folder, environment)
-        what = {"module": self.staged.module} if self.staged.module and not self._executed else {"command": self.staged.command}
+        what = {"module": self.staged.module} if self.staged.module and not self._executed else \
+            {"command": self.staged.command, "python": bool(self.staged.module)}
         if self._cell:
             what["confined"] = self._cell.confined(self.home, place)
             if arguments and os.path.dirname(str(arguments[-1])) == str(place):

@@ -93,7 +93,9 @@ class Sandbox:
 
     def confined(self, session, socket, home, place):
         """What a start in this sandbox is told about how it is confined: `confined` in keeper.keep()."""
-        found = {"how": self.how, "arena": str(session), "writable": [str(home), str(place)], "shown": [str(socket)]}
+        # Python may be where the start gets a fresh folder of its own: in a clone below /tmp.
+        hidden = [str(path) for path in _python() if self.how == "view" and str(path).startswith(tuple(f"{private}/" for private in confine.PRIVATE))]
+        found = {"how": self.how, "arena": str(session), "writable": [str(home), str(place)], "shown": [str(socket), *hidden]}
         if self.how == "landlock":
             found["readable"] = [*_SYSTEM, "/proc", "/dev", *map(str, _python()), str(socket)]
         return found
