@@ -72,9 +72,9 @@ def test_what_isolates_was_tried(able, monkeypatch):
     assert doctor.tried() == ("bubblewrap/view", Ability("isolation", True, "all of it"))
     found = Isolation(level="landlock", detail="no namespaces", lacks=["it may send UDP", "it sees others"])
     monkeypatch.setattr(doctor.isolation, "strongest", lambda: ("landlock/landlock", found, ["bubblewrap/view: it fails", "bubblewrap/landlock: as well"]))
-    monkeypatch.setattr(machine, "allow_namespaces", lambda: LACKS)
+    monkeypatch.setattr(machine, "allow_namespaces", lambda: "allow them")
     assert doctor.tried() == ("landlock/landlock", Ability("isolation", False, "bubblewrap/view: it fails. So no namespaces. "
-                                                           "What that does not stop: it may send UDP; it sees others", LACKS))
+                                                           "What that does not stop: it may send UDP; it sees others", "allow them"))
     monkeypatch.setattr(machine, "bubblewrap", lambda: lack("bubblewrap"))
     assert doctor.tried()[1].mend == LACKS
 

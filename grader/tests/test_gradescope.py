@@ -71,7 +71,8 @@ def test_it_has_both_scripts_at_its_root_and_the_kit_without_solutions_and_tests
         modes = {member.filename: member.external_attr >> 16 for member in opened.infolist()}
     assert {name for name in modes if "/" not in name} == {"setup.sh", "run_autograder"}
     assert all(stat.S_IMODE(modes[name]) == 0o755 for name in ("setup.sh", "run_autograder"))
-    assert {name.split("/")[1] for name in modes if name.startswith("kit/")} == {"LICENSE", "README.md", "pyproject.toml", "grader", "labs", "starter"}
+    assert {name.split("/")[1] for name in modes if name.startswith("kit/")} == {"LICENSE", "README.md", "pyproject.toml", "grader", "labs",
+                                                                                 "starter"}
     for number, lab in LABS.items():
         assert {f"kit/labs/{number}/{check.test.split('::')[0]}" for check in lab.checks} < modes.keys()
     assert "kit/grader/results.py" in modes and "kit/grader/autograder/setup.sh" in modes
@@ -81,6 +82,8 @@ def test_it_has_both_scripts_at_its_root_and_the_kit_without_solutions_and_tests
 def test_the_same_kit_makes_the_same_zip(archive, tmp_path):
     write_autograder(tmp_path / "again.zip", "1-3,5")
     assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+    with zipfile.ZipFile(archive) as opened:
+        assert {member.date_time[0] for member in opened.infolist()} == {1980}
 
 
 @pytest.mark.parametrize("labs", ["", "0", "9", "3-1", "1-9", "one", "1;rm", '1"', "1,,2", "1-2-3", "1\n;"])
@@ -205,6 +208,7 @@ def test_the_kit_of_the_zip_can_be_installed(autograder):
     autograder.environment |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "HTTP", "http", "SSL_", "REQUESTS_"))}
     ended = subprocess.run([autograder.root / "source/setup.sh"], cwd=autograder.root, env=autograder.environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    program = "from labs.harness import manifest; import grader.results; print(sum(check.hidden for f in manifest.folders() for check in manifest.read(f).checks))"
+    program = ("from labs.harness import manifest; import grader.grade; "
+               "print(sum(check.hidden for folder in manifest.folders() for check in manifest.read(folder).checks))")
     counted = subprocess.run([autograder.root / "venv/bin/python", "-c", program], cwd="/", capture_output=True, text=True)
     assert counted.stdout == f"{sum(check.hidden for lab in LABS.values() for check in lab.checks)}\n", counted.stderr

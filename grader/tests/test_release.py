@@ -185,7 +185,7 @@ LONG_LINE = max((KIT / "solutions/02/flow.py").read_text().splitlines(), key=len
     ("starter/record.py", lines_of((KIT / "solutions/03/record.py").read_text(), 10, 6), "of solutions/"),
     ("labs/lessons.txt", (KIT / "solutions/mistakes/act-then-record/mistake.toml").read_text(), "of solutions/"),
     ("labs/03/test_more.py", HIDDEN, "the hidden check test_"),
-    ("labs/03/test_more.py", "def test_a_record_that_cannot_be_read_is_not_begun_anew(program):\n    pass\n", "labs/03/test_more.py:1: the hidden check"),
+    ("labs/03/test_more.py", "def test_a_record_that_cannot_be_read_is_not_begun_anew(program):\n    pass\n", "test_more.py:1: the hidden check"),
     ("labs/03/part.txt", lines_of(HIDDEN, 8, 5), "5 lines on end of labs/03/hidden/"),
     ("labs/results.py", (KIT / "grader/results.py").read_text(), "20 lines on end of grader/results.py"),
     ("labs/03/hidden/test_x.py", "", "no folder of that name"),
@@ -217,9 +217,11 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
     for path, says in ((tmp_path, "is not empty"), (tmp_path / "mine", "is no folder")):
         with pytest.raises(Refused, match=says):
             build_release(path)
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(Refused, match="is no folder"):
-        build_release(tmp_path / "link")
+    (tmp_path / "empty").mkdir()
+    for target in ("nowhere", "empty"):
+        (tmp_path / f"link to {target}").symlink_to(target)
+        with pytest.raises(Refused, match="is no folder"):
+            build_release(tmp_path / f"link to {target}")
     assert (tmp_path / "mine").read_text() == "mine"
 
 
