@@ -33,11 +33,17 @@ def kit(tmp_path_factory):
     return folder
 
 
-def in_kit(kit, *command, **options):
+@pytest.fixture
+def copy(kit, tmp_path):
+    """A copy of it, which a test may work in."""
+    return shutil.copytree(kit, tmp_path / "kit", ignore=shutil.ignore_patterns(".git"))
+
+
+def in_kit(kit, *command):
     """Run a Python module in a learner's kit; returns its exit code, and all that it said."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "BROWSER"))}
     done = subprocess.run([sys.executable, "-m", *command], cwd=kit, env={**environment, "PYTHONPATH": str(kit), "COLUMNS": "100"},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **options)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -129,14 +135,14 @@ NO_SOLUTIONS = "this kit has no solutions/: whoever gave it to you has them"
     ("demo", 0, "2 refunds for one order: $128.30 and $128.15\n\nMake it one that survives this: labs/01/README.md\n"),
     ("doctor", 0, "The labs can run here."),
 ])
-def test_its_command_does_without_solutions(kit, arguments, code, says):
-    ended, output = in_kit(kit, "labs", *arguments.split())
+def test_its_command_does_without_solutions(copy, arguments, code, says):
+    ended, output = in_kit(copy, "labs", *arguments.split())
     assert (ended, says in output) == (code, True), output
     assert "tests of pages" not in output
 
 
-def test_its_hints_promise_no_solution(kit):
-    outputs = [in_kit(kit, "labs", "hint", "2") for _ in range(4)]
+def test_its_hints_promise_no_solution(copy):
+    outputs = [in_kit(copy, "labs", "hint", "2") for _ in range(4)]
     assert [code for code, _ in outputs] == [0] * 4
     assert outputs[3][1].endswith("These are all 3, there are no more.\n")
 
@@ -156,8 +162,8 @@ def test_its_bench_needs_no_solutions(monkeypatch, tmp_path):
         bench.show_bench()
 
 
-def test_its_checks_run(kit):
-    code, output = in_kit(kit, "pytest", "-q", "-p", "no:cacheprovider", "-k", "unknown_run or three_results")   # and without a path
+def test_its_checks_run(copy):
+    code, output = in_kit(copy, "pytest", "-q", "-p", "no:cacheprovider", "-k", "unknown_run or three_results")   # and without a path
     assert code == 1 and "lab 01 · write the plan down: 1 of 2 checks passed, 1 of 2 points; program starter" in output
 
 
