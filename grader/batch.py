@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from .journal import Journal
 from .results import Isolation, Outcome, Result, file_name
 from .running import Options, Sessions, read_records, run_checks
 
-VERSION = "0.1.0"
+VERSION = metadata.version("killproof")
 _OURS = ("journal.sqlite", "lock", "results", "records", "evidence", "submissions", "gradescope", "index.html", "results.csv", "results.jsonl",
          "junit.xml")
 

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from labs.command.refused import Refused
@@ -85,9 +85,15 @@ def _graded(work, console, jobs, engine, database):
     return _concluded(work, console, errors, stopped)
 
 
+class _Rate(ProgressColumn):
+    def render(self, task):
+        speed = task.finished_speed or task.speed
+        return Text(f"{60 * speed:.1f} a minute" if speed else "")
+
+
 def _progress(console):
-    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-                    TimeRemainingColumn(), console=console, transient=True)
+    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TextColumn("passed,"),
+                    TimeRemainingColumn(), TextColumn("left"), console=console, transient=True)
 
 
 def _side_by_side(work, names, jobs, ended):

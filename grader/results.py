@@ -152,9 +152,9 @@ class Result(_Strict):
 
 
 def file_name(name):
-    """A name of a submission as a file name: readable, one for each, whatever is in it."""
+    """A name of a submission as a file name: readable, one for each, whatever is in it, also where capitals make no difference."""
     readable = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name).strip("._-")[:60] or "_"
-    return readable if readable == name else f"{readable}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
+    return readable if readable == name.lower() else f"{readable}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def write(result, folder):

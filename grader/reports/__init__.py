@@ -1,2 +1,28 @@
+"""The report: pages for people, files for other programs; made of Results and of the evidence that lies beside them."""
+
+from pathlib import Path
+
+from ..results import file_name, write_durably
+from . import exports, pages
+
+
 def write_reports(report, results, about):
-    (report / "index.html").write_text(str(about))
+    """Write all pages and exports into the folder `report`, each of them whole or not at all. Returns their paths.
+
+    `about` may have `title`, `submissions` (where they came from, as text), `seed`, `began`, `grader_version` and `unfinished`
+    (names that are not graded yet). Raises OSError.
+    """
+    report, results = Path(report), sorted(results, key=lambda result: result.name.casefold())
+    texts = {
+        "index.html": pages.index(results, about),
+        "results.csv": exports.table(results, about.get("unfinished", ())),
+        "results.jsonl": exports.json_lines(results),
+        "junit.xml": exports.junit(results),
+    }
+    for result in results:
+        texts[f"submissions/{file_name(result.name)}.html"] = pages.submission(result, report)
+        texts[f"gradescope/{file_name(result.name)}.json"] = exports.gradescope(result)
+    for name, text in texts.items():
+        (report / name).parent.mkdir(parents=True, exist_ok=True)
+        write_durably(report / name, text)
+    return [report / name for name in texts]
