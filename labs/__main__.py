@@ -116,7 +116,7 @@ def outside(port: Annotated[int, typer.Option(min=1, max=65535, help="Where to l
 
 @app.command()
 def demo():
-    """Kill the starter between steps two and three, then the finished flow at the same place. See who is refunded twice."""
+    """Kill the starter between steps two and three, then the finished flow, where the kit has it. See who is refunded twice."""
     from .demo import run_demo
     raise typer.Exit(run_demo())
 

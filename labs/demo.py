@@ -15,9 +15,9 @@ from .harness.tickets import make_ticket
 
 
 def run_demo():
-    """Show both, and return 0 where they did what they are there to show, 1 otherwise."""
+    """Show both, or the first alone in a kit without solutions. Returns 0 where they did what they are there to show, 1 otherwise."""
     console = Console(highlight=False, soft_wrap=True)
-    finished = max(KIT.glob("solutions/[0-9][0-9]"))
+    finished = max(KIT.glob("solutions/[0-9][0-9]"), default=None)
     processes.adopt_orphans()
     with scratch() as folder, Outside(folder / "outside.sock", seed="demo") as server:
         def program(path, name):
@@ -27,10 +27,13 @@ def run_demo():
         fragile = program(SHIPPED, "starter")
         console.print("[bold]1 · starter/[/]  everything is in memory")
         twice = _fragile(console, fragile, make_ticket("demo"))
+        fragile.discard()
+        if not finished:
+            console.print("\nMake it one that survives this: [bold]labs/01/README.md[/]")
+            return 0 if twice else 1
         durable = program(finished, "finished")
         console.print(f"\n[bold]2 · solutions/{finished.name}/[/]  everything that must survive is written down before it is needed")
         once = _durable(console, durable, make_ticket("demo"))
-        fragile.discard()
         durable.discard()
     console.print("\nMake the first one into the second: [bold]labs/01/README.md[/]")
     return 0 if twice and once else 1

@@ -22,12 +22,13 @@ NAMES = 19   # columns
 def show_doctor():
     """Print what was found. Returns 0 when the labs can run, 1 when they cannot."""
     console = Console(highlight=False)
-    able = _section(console, "What the labs need", _needed(), "✗", "red")
+    able = section(console, "What the labs need", needed(), "✗", "red")
     if able:
-        able = _section(console, "", _outside(), "✗", "red")
-        _section(console, "", [machine.sqlite(), machine.port(PORT), machine.browser()], "!", "yellow")
-        _section(console, "\nHow this machine can kill a program", machine.kills(), "!", "yellow")
-        _section(console, "\nHow it can confine one (these labs use the last)", machine.confinement(), "!", "yellow")
+        able = section(console, "", the_outside(), "✗", "red")
+        pages = [machine.browser()] if (KIT / "grader" / "tests").is_dir() else []
+        section(console, "", [machine.sqlite(), machine.port(PORT), *pages], "!", "yellow")
+        section(console, "\nHow this machine can kill a program", machine.kills(), "!", "yellow")
+        section(console, "\nHow it can confine one (these labs use the last)", machine.confinement(), "!", "yellow")
     console.print()
     if able:
         console.print("The labs can run here.", style="bold green")
@@ -36,7 +37,7 @@ def show_doctor():
     return 0 if able else 1
 
 
-def _needed():
+def needed():
     """What has to be so before anything of the harness can be imported."""
     version, wanted = platform.python_version(), ".".join(map(str, PYTHON))
     yield Ability("Python", sys.version_info >= PYTHON, f"{version}, {sys.executable}",
@@ -51,7 +52,7 @@ def _needed():
                   "python -m labs reset 01" if labs else "unpack the kit again, and run the command in it")
 
 
-def _outside():
+def the_outside():
     """The scratch folder and the outside in it, really opened."""
     from labs.harness.outside import Outside
     from labs.harness.scratch import scratch
@@ -66,7 +67,7 @@ def _outside():
     yield Ability("homes", True, homes.found + ("" if homes.there else f"; faster: {homes.mend}"))
 
 
-def _section(console, title, abilities, mark, style):
+def section(console, title, abilities, mark, style):
     """Print some abilities, each as it is found; returns whether all are there."""
     if title:
         console.print(title, style="bold")

@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 
+from labs.harness.staging import KIT
+
 from .durable import replace_text
 from .kit import EVIDENCE, lab_numbered, shown
 from .prose import say
@@ -31,8 +33,8 @@ def show_hint(number):
     if seen >= total:
         for place, hint in enumerate(lab.hints, 1):
             _print(console, lab, place, hint)
-        say(console, f"These are all {total}, there are no more. Once the checks pass, `python -m labs solution {lab.number}` shows "
-            "how it can be done; with --reveal it does so before.")
+        further = f" Once the checks pass, `python -m labs solution {lab.number}` shows how it can be done; with --reveal it does so before."
+        say(console, f"These are all {total}, there are no more.{further if (KIT / 'solutions').is_dir() else ''}")
         return 0
     _print(console, lab, seen + 1, lab.hints[seen])
     progress.hints[lab.number] = seen + 1

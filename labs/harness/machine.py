@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from . import sandbox
 from .kept import ForkServer, Kept
 from .kills.syscall import NUMBERS
 
@@ -80,7 +81,7 @@ def confinement():
 
 def bubblewrap():
     """bwrap, run once with namespaces of its own."""
-    name, path = "bubblewrap", shutil.which("bwrap")
+    name, path = "bubblewrap", sandbox.bubblewrap()
     if sys.platform != "linux":
         return Ability(name, False, "it is for Linux", ON_LINUX)
     if not path:
@@ -94,10 +95,11 @@ def bubblewrap():
     if done.returncode == 0:
         return Ability(name, True, f"{path}, with a process and a network namespace")
     said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    return Ability(name, False, f"installed, and it fails: {said[:100]}", _allow_namespaces())
+    return Ability(name, False, f"installed, and it fails: {said[:100]}", allow_namespaces())
 
 
-def _allow_namespaces():
+def allow_namespaces():
+    """The command that lets bubblewrap make namespaces here, as far as one can tell."""
     def setting(name):
         try:
             return Path("/proc/sys", name).read_text().strip()

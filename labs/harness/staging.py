@@ -124,6 +124,8 @@ def stage(program, folder, command=None):
     folder is copied and the command is run in it. Links are copied as links: what they lead to is not read here.
     """
     program = Path(program).resolve()
+    if program.is_relative_to(KIT / "solutions") and not (KIT / "solutions").is_dir():
+        raise NoProgram("this kit has no solutions/: whoever gave it to you has them; name a folder that holds a program, like starter")
     if not program.is_dir() and program != SHIPPED:
         raise NoProgram(f"there is no folder {program}: name one that holds a program, like starter")
     if command is not None:
