@@ -62,6 +62,28 @@ def demo(out: Annotated[str, typer.Option("--out", metavar="REPORT", help="The r
     raise typer.Exit(run_demo(out))
 
 
+@app.command()
+def release(folder: Annotated[str, typer.Argument(metavar="DIR", help="A new folder for the kit.")],
+            prove: Annotated[bool, typer.Option("--prove/--no-prove", help="Install it into a fresh virtual environment and run its checks.")] = True):
+    """Build the learners' kit, without solutions and hidden checks, and prove that it works and gives nothing away."""
+    from .release import build_release
+    raise typer.Exit(build_release(Path(folder), prove))
+
+
+@app.command()
+def gradescope(path: Annotated[str, typer.Argument(metavar="OUT.zip", help="The zip to upload as an autograder.")], labs: Labs = "1-5"):
+    """Write Gradescope's autograder zip: setup.sh, run_autograder, and the kit."""
+    from .gradescope import write_autograder
+    raise typer.Exit(write_autograder(Path(path), labs))
+
+
+@app.command()
+def doctor():
+    """Look what this machine can isolate and kill, and name the command that mends each lack."""
+    from .doctor import show_doctor
+    raise typer.Exit(show_doctor())
+
+
 def main(name="grader"):
     """Run the command. What cannot be done is one line on stderr and an exit code other than 0."""
     sys.stdout.reconfigure(errors="replace")
