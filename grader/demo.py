@@ -17,9 +17,9 @@ SAMPLE = 25   # sweeps try each 25th of their points here
 JOBS = 2
 #: What is graded, by the name that it gets: where it is in the kit.
 PROGRAMS = {
-    "starter, untouched": SHIPPED,
+    "starter": SHIPPED,
     "finished": max(KIT.glob("solutions/[0-9][0-9]")),
-    **{f"mistake, {name.replace('-', ' ')}": KIT / "solutions" / "mistakes" / name
+    **{name: KIT / "solutions" / "mistakes" / name
        for name in ("started-taken-for-done", "key-per-attempt", "lock-that-outlives-its-owner", "tokens-not-counted")},
 }
 
@@ -42,7 +42,7 @@ def run_demo(out):
 
 def _table(found):
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("submission")
+    table.add_column("submission", no_wrap=True)
     for lab in found[0].labs:
         table.add_column(lab.number, justify="right")
     for name in ("points", "resumed", "doubled", "seconds"):
