@@ -32,10 +32,10 @@ class Batch(Protocol):
         May run in several threads and processes at once, for the same name too. Any Exception: the grader failed."""
 
     def is_graded(self, name: str) -> bool:
-        """Whether its result is there."""
+        """Whether its result is there, of this submission, these options and this version."""
 
     def stop(self) -> None:
-        """End what runs in this process: each grade() raises soon."""
+        """Every grade() in this process, running or begun later, raises soon. Harmless where none runs."""
 
 
 def grade_on_queue(batch: Batch, database: str, jobs: int, progress: Callable[[str], None], *, lease=LEASE, poll=POLL, say=None):
@@ -56,12 +56,12 @@ def grade_on_queue(batch: Batch, database: str, jobs: int, progress: Callable[[s
             worker.check()
             for job, (status, why) in worker.ended(queue, waiting).items():
                 name = waiting[job]
-                if status == "SUCCESS" and not batch.is_graded(name):
-                    # A shared file system may show it later. One that never does is not shared.
-                    if time.monotonic() - unseen.setdefault(job, time.monotonic()) < lease:
-                        continue
-                    why = f"another worker has graded it, but there is no result in {batch.report}: do all workers share that folder?"
-                if why:
+                if not batch.is_graded(name):
+                    if status == "SUCCESS":
+                        # A shared file system may show it later. One that never does is not shared.
+                        if time.monotonic() - unseen.setdefault(job, time.monotonic()) < lease:
+                            continue
+                        why = f"another worker has graded it, but there is no result in {batch.report}: do all workers share that folder?"
                     failed.append((name, why))
                 del waiting[job]
                 progress(name)

@@ -24,6 +24,7 @@ from .postgres import GRADE, SCHEMA, LeaseLost, first_line
 
 ATTEMPTS = 3     # of a job, over all workers
 ACTIVE = ("ENQUEUED", "PENDING")
+GONE = ("GONE", None, "a `grader grade` of another version has taken this batch over")
 PATIENCE = 60    # seconds that a database may be away
 
 
@@ -48,7 +49,7 @@ class Worker:
 
     def __enter__(self):
         self.database.prepare()
-        dbos = DBOS(config={
+        self._dbos = dbos = DBOS(config={
             "name": SCHEMA, "system_database_url": self.database.url, "dbos_system_schema": SCHEMA, "sys_db_pool_size": self.jobs + 4,
             "application_version": self.version, "executor_id": self.executor, "log_level": "CRITICAL",
             # Not pickle, its default: who may write to the database may not therefore run code here.
@@ -66,14 +67,14 @@ class Worker:
         except BaseException:
             DBOS.destroy(destroy_registry=True)
             raise
-        self._dbos = dbos
         self._heart.start()
         return self
 
     def _mine(self, queue):
         """How many jobs at once is this process's own affair: in the database every queue says 0."""
-        if queue:
-            queue._worker_concurrency = self.jobs if queue.name == self.queue else 0
+        if queue and queue.name == self.queue:
+            # DBOS takes off what runs, and would not know of what it has claimed but whose thread has not come that far.
+            queue._worker_concurrency = self.jobs - len(self.database.held(self.executor) - set(self._dbos._active_workflows_set.activeList()))
         return queue
 
     def take(self, queue):
@@ -86,7 +87,8 @@ class Worker:
         """Put jobs, {id: (report, name)}, on a queue; those that are there already, of this version, are left as they are."""
         known = self.database.states(queue)
         # What ended in an earlier batch, or was left there by another version, is begun anew. Whoever still has it has lost it with that.
-        DBOS.delete_workflows([job for job, (status, version, _) in known.items() if version != self.version or status not in ACTIVE and job in jobs])
+        DBOS.delete_workflows([job for job, (status, version, _) in known.items()
+                               if version != self.version or (job in jobs and status not in ACTIVE)])
         for job, (report, name) in jobs.items():
             with SetWorkflowID(job):
                 DBOS.enqueue_workflow(queue, self._workflow, json.dumps([str(report), name]))   # escaped: any name that a file can have
@@ -97,8 +99,7 @@ class Worker:
             known = self.database.states(queue)
         except psycopg.OperationalError:
             return {}
-        gone = ("GONE", None, "a grader of another version took it off the queue")
-        found = {job: known.get(job, gone) for job in jobs}
+        found = {job: known[job] if job in known and known[job][1] == self.version else GONE for job in jobs}
         return {job: (status, why) for job, (status, _, why) in found.items() if status not in ACTIVE}
 
     def look(self, told):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from grader.engines.many import grade_on_queue, work
-from grader.results import file_name
+from grader.results import file_name, write_durably
 from labs.command.refused import Refused
 
 PATIENCE = 60   # seconds after which a test gives up
@@ -35,7 +35,7 @@ class FakeBatch:
         return self.report / f"{file_name(name)}.json"
 
     def is_graded(self, name):
-        return self.result(name).exists()
+        return self.result(name).exists() and self.result(name).read_text().split("\n")[1] == self.version
 
     def grade(self, name, worker, lease):
         tell(self.report, "began", name, worker)
@@ -47,7 +47,7 @@ class FakeBatch:
         tell(self.report, "writes", name, worker)
         with lease():
             tell(self.report, "wrote", name, worker)
-            self.result(name).write_text(worker)
+    XX
 
     def _wait(self, name):
         try:
@@ -115,7 +115,7 @@ class Stage:
         return [tuple(line[1:]) for line in map(json.loads, (self.report / "log").read_text().splitlines()) if line[0] == word]
 
     def results(self):
-        return {path.stem: path.read_text() for path in self.report.glob("*.json") if path.name != "batch.json"}
+        return {path.stem: path.read_text().split("\n")[0] for path in self.report.glob("*.json") if path.name != "batch.json"}
 
     def close(self):
         self.open()

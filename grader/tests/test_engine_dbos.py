@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -257,7 +258,7 @@ def test_what_another_version_left_on_the_queue_is_begun_anew(run, stage):
     batch.open()
     assert ended(newer)[0] == 0
     code, out, _ = ended(grade)
-    assert code == 1 and out.count("a grader of another version took it off the queue") == 2
+    assert code == 1 and out.count("of another version has taken this batch over") == 2
     graded_once(batch, "ab")
     assert {worker.split("-")[-2] for _, worker in batch.log("wrote")} == {str(newer.pid)}
 
@@ -351,7 +352,7 @@ class Memory:
     """What a Worker asks a Database for, as a list; `held` are the jobs it has."""
 
     def __init__(self):
-        self.asked, self._held = [], set()
+        self.asked, self._held, self.name = [], set(), "host:5432/name"
 
     def beat(self, *_): self.asked.append("beat")
 
@@ -396,6 +397,14 @@ def test_who_was_away_gives_the_others_time_before_it_takes_their_jobs(worker, m
     assert reaped[0] == 10.0 and seen[14] in reaped
     asleep = seen[15]
     assert not [at for at in reaped if asleep <= at < asleep + 10] and asleep + 10 in reaped
+
+
+def test_a_database_that_stays_away_ends_the_command_and_not_before(worker):
+    worker._silent_since = time.monotonic()
+    worker.check()
+    worker._silent_since -= 60
+    with pytest.raises(Refused, match="has not answered for 60 s; nothing is lost"):
+        worker.check()
 
 
 def test_nobody_takes_a_job_away_while_its_result_is_written(postgres):
