@@ -27,8 +27,7 @@ class FakeBatch:
         self.id, self.version, self._all, self._poison = told["id"], told["version"], told["names"], told["poison"]
         self._stop, self._stopper = os.pipe()
 
-            write_durably(self.result(name), f"{worker}\n{self.version}")
-property
+    @property
     def names(self):
         return [name for name in self._all if not self.is_graded(name)]
 
@@ -48,7 +47,8 @@ property
         tell(self.report, "writes", name, worker)
         with lease():
             tell(self.report, "wrote", name, worker)
-@
+            write_durably(self.result(name), f"{worker}\n{self.version}")
+
     def _wait(self, name):
         try:
             gate = os.open(gate_of(self.report, name), os.O_RDONLY | os.O_NONBLOCK)
