@@ -28,8 +28,8 @@ class Batch(Protocol):
     names: list[str]    # the submissions still to be graded
 
     def grade(self, name: str, worker: str, lease: Callable[[], AbstractContextManager]) -> None:
-        """Grade one and write its result, within `with lease():` and nowhere else; that raises LeaseLost where the result is another worker's to write.
-        May run in several threads and processes at once, for the same name too. Any Exception: the grader failed."""
+        """Grade one and write its result, within `with lease():` and nowhere else; that raises LeaseLost where the result is another worker's
+        to write. May run in several threads and processes at once, for the same name too. Any Exception: the grader failed."""
 
     def is_graded(self, name: str) -> bool:
         """Whether its result is there, of this submission, these options and this version."""
@@ -79,6 +79,7 @@ def work(database: str, jobs: int, version: str, open_batch: Callable[[Path], Ba
     try:
         with Worker(Database(database), version, jobs, open_batch, lease, poll, say) as worker:
             say(f"{worker.executor} takes jobs for version {version} from {worker.database.name}; Ctrl-C ends it, and loses nothing")
+            worker.graded = lambda name: say(f"{name}: graded")
             told = set()
             while not ended.is_set():
                 worker.check()

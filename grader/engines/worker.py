@@ -41,6 +41,7 @@ class Worker:
         # Another one for each process that ever was: of two with the same, each would go on with the other's jobs.
         self.executor = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.queue = None
+        self.graded = lambda name: None      # called as a job of this worker ends well
         self.changed = threading.Event()     # a job ended, or something is wrong
         self.stopping = threading.Event()
         self._batches, self._running, self._lock = {}, set(), threading.Condition()
@@ -167,6 +168,7 @@ class Worker:
                 batch.grade(name, self.executor, lambda: self.database.lease(job, token, self.stopping))
             if not batch.is_graded(name):
                 raise RuntimeError("the grader ended without a result")
+            self.graded(name)
         except LeaseLost:
             if not self.stopping.is_set():
                 self.say(f"{name}: another worker took this job over; what was found out here is dropped")
@@ -214,6 +216,9 @@ class Worker:
                 stray = self._strays(stray)
             except psycopg.OperationalError:
                 self._silent_since = self._silent_since or time.monotonic()
+            except psycopg.Error as error:
+                self._refusal = Refused(f"the queue at {self.database.name} is not what it was: {first_line(error)}")
+                self.changed.set()
 
     def _strays(self, before):
         """The jobs that are this worker's by the record and that no thread of it runs. What was one `before` too goes back: a claim whose

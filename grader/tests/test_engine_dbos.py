@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from grader.engines import many
@@ -85,6 +85,10 @@ def ended(process):
     out, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err, err
     return process.returncode, out, err
+
+
+def raising(error):
+    raise error
 
 
 def graded_once(stage, names):
@@ -208,6 +212,8 @@ def test_ctrl_c_puts_what_was_begun_back_uncounted_and_what_killed_three_workers
     assert rows(postgres, batch) == dict.fromkeys("abc", ["ENQUEUED", 0])
     assert not Database(postgres.url).run("SELECT executor FROM killproof.worker WHERE version = %s", json.loads(
         (batch.report / "batch.json").read_text())["version"])
+    # Nothing that would have to be unpickled.
+    assert all(json.loads(inputs) for inputs, in Database(postgres.url).run("SELECT inputs FROM killproof.workflow_input"))
     Database(postgres.url).run(f"UPDATE {JOBS} SET recovery_attempts = 3 WHERE workflow_uuid = %s", f"{batch.report.name}/b")
     batch.open()
     code, out, _ = ended(run("grade", batch))
@@ -264,13 +270,15 @@ def test_what_another_version_left_on_the_queue_is_begun_anew(run, stage):
 
 
 @pytest.mark.slow
-def test_a_worker_that_cannot_see_the_report_ends_and_costs_the_job_nothing(run, stage, postgres):
+@pytest.mark.parametrize("there, says", [
+    ("", "this worker cannot read"), ('{"id": "x", "version": "another", "names": [], "poison": []}', "of another version")])
+def test_a_worker_that_cannot_work_on_the_report_ends_and_costs_the_job_nothing(run, stage, postgres, there, says):
     batch = stage("a", "b")
     grade = run("grade", batch)
     first = batch.hear("began")[1]
-    (batch.report / "batch.json").unlink()
+    (batch.report / "batch.json").write_text(there)
     code, _, err = ended(run("work", batch))
-    assert code == 2 and f"this worker cannot read {batch.report}" in err
+    assert code == 2 and says in err and str(batch.report) in err
     second, = {"a", "b"} - {first}
     assert rows(postgres, batch) == {first: ["PENDING", 1], second: ["ENQUEUED", 0]}
     batch.open()
@@ -281,16 +289,19 @@ def test_a_worker_that_cannot_see_the_report_ends_and_costs_the_job_nothing(run,
 @pytest.mark.slow
 def test_a_database_that_goes_away_and_comes_back_loses_nothing(run, stage, postgres):
     batch = stage("a", "b", "c")
-    grade = run("grade", batch)
-    first = batch.hear("began")[1]
+    processes = run("grade", batch), run("work", batch)
+    first, second = [batch.hear("began", worker=process.pid)[1] for process in processes]
     postgres.stop()
     try:
-        batch.open(first)
+        batch.open(first, second)
         batch.hear("writes", first)
+        batch.hear("writes", second)
     finally:
         postgres.start()
     batch.open()
-    assert ended(grade)[0] == 0
+    assert ended(processes[0])[0] == 0
+    processes[1].send_signal(signal.SIGTERM)
+    assert ended(processes[1])[0] == 0
     graded_once(batch, "abc")
 
 
@@ -378,6 +389,29 @@ def test_a_job_that_is_a_workers_by_the_record_alone_goes_back_the_second_time_i
     assert worker.database.asked == []
     worker._strays(stray)
     assert worker.database.asked == [["lost"]]
+
+
+def test_what_is_claimed_counts_before_its_thread_runs(worker):
+    worker.queue, worker.jobs, worker.database._held = "mine", 3, {"claimed", "runs"}
+    worker._dbos = SimpleNamespace(_active_workflows_set=SimpleNamespace(activeList=lambda: ["runs"]))
+    at_once = {name: worker._mine(SimpleNamespace(name=name, _worker_concurrency=0))._worker_concurrency for name in ("mine", "other")}
+    assert at_once == {"mine": 2, "other": 0}   # the one that runs is taken off by DBOS
+
+
+def test_a_worker_whose_tables_are_gone_says_so(worker, monkeypatch):
+    import psycopg
+    monkeypatch.setattr(worker.database, "beat", lambda *_: worker.stopping.set() or raising(psycopg.errors.UndefinedTable("no table")))
+    worker.timeout = 0.01
+    worker._live()
+    with pytest.raises(Refused, match="the queue at host:5432/name is not what it was"):
+        worker.check()
+
+
+def test_the_second_signal_ends_a_worker_at_once():
+    ended = threading.Event()
+    many._end(ended)
+    with pytest.raises(KeyboardInterrupt):
+        many._end(ended)
 
 
 def test_who_was_away_gives_the_others_time_before_it_takes_their_jobs(worker, monkeypatch):
