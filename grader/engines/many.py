@@ -62,7 +62,7 @@ def grade_on_queue(batch: Batch, database: str, jobs: int, progress: Callable[[s
                         if time.monotonic() - unseen.setdefault(job, time.monotonic()) < lease:
                             continue
                         why = f"another worker has graded it, but there is no result in {batch.report}: do all workers share that folder?"
-                    failed.append((name, why))
+                    failed.append((name, why or f"its job was {status.lower()} in the database"))
                 del waiting[job]
                 progress(name)
             if waiting:

@@ -20,7 +20,7 @@ GRADE = "grade"     # the name of DBOS's workflow, one run of which is one job
 # A lock on a row is not held for longer by a process that no longer moves, nor waited for from a machine that is gone.
 SETTINGS = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
             "application_name": "killproof", "options": "-c idle_in_transaction_session_timeout=60s"}
-TABLE = f"CREATE TABLE IF NOT EXISTS {SCHEMA}.worker (executor text PRIMARY KEY, version text NOT NULL, beat timestamptz NOT NULL)"
+TABLE = f"CREATE TABLE {SCHEMA}.worker (executor text PRIMARY KEY, version text NOT NULL, beat timestamptz NOT NULL)"
 BACK = ("status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL, "
         "updated_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 # A row that is locked belongs to a worker that writes its result at this moment.

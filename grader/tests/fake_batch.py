@@ -117,6 +117,11 @@ class Stage:
     def results(self):
         return {path.stem: path.read_text().split("\n")[0] for path in self.report.glob("*.json") if path.name != "batch.json"}
 
+    def put(self, name):
+        """A result, from nowhere."""
+        batch = FakeBatch(self.report)
+        write_durably(batch.result(name), f"nobody\n{batch.version}")
+
     def close(self):
         self.open()
         os.close(self._told)

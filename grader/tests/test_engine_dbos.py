@@ -99,7 +99,7 @@ def graded_once(stage, names):
 def rows(postgres, stage):
     """{name: (status, attempts)} of a stage's jobs."""
     from grader.engines.postgres import JOBS, Database
-    return {job.partition("/")[2]: state for job, *state in Database(postgres.url).run(
+    return {job.partition("/")[2]: tuple(state) for job, *state in Database(postgres.url).run(
         f"SELECT workflow_uuid, status, recovery_attempts FROM {JOBS} WHERE workflow_uuid LIKE %s", f"{stage.report.name}/%")}
 
 
@@ -135,16 +135,19 @@ def test_each_process_takes_as_many_jobs_as_it_was_told_to(run, stage):
 
 
 @pytest.mark.slow
-def test_a_worker_goes_from_one_batch_to_the_next_and_ends_when_there_are_none(run, stage):
-    first, second = stage("a", "b"), stage("c")
+def test_a_worker_goes_from_one_batch_to_the_next_and_ends_when_there_are_none(run, stage, postgres):
+    first, second = stage("a", "b", "there"), stage("c")
     for batch in (first, second):   # what is begun is put back: the queue is filled, and nobody works
         filling = run("grade", batch)
         batch.hear("began")
         filling.send_signal(signal.SIGINT)
         assert ended(filling)[:2] == (130, "interrupted\n")
         batch.open()
+    begun = len(first.log("began"))
+    first.put("there")   # as by a worker that was killed when it had written it
     assert ended(run("work", first, until_empty=True))[0] == 0
-    graded_once(first, ["a", "b"])
+    assert sorted(name for name, _ in first.log("began")[begun:]) == ["a", "b"]
+    assert set(rows(postgres, first).values()) == set(rows(postgres, second).values()) == {("SUCCESS", 1)}
     graded_once(second, ["c"])
 
 
@@ -209,7 +212,7 @@ def test_ctrl_c_puts_what_was_begun_back_uncounted_and_what_killed_three_workers
     grade.send_signal(signal.SIGINT)
     assert ended(grade)[:2] == (130, "interrupted\n")
     assert {name for name, _ in batch.log("stopped")} == begun
-    assert rows(postgres, batch) == dict.fromkeys("abc", ["ENQUEUED", 0])
+    assert rows(postgres, batch) == dict.fromkeys("abc", ("ENQUEUED", 0))
     assert not Database(postgres.url).run("SELECT executor FROM killproof.worker WHERE version = %s", json.loads(
         (batch.report / "batch.json").read_text())["version"])
     # Nothing that would have to be unpickled.
@@ -231,7 +234,7 @@ def test_a_job_that_always_fails_is_begun_three_times_by_all_workers_together_an
     code, out, err = ended(grade)
     assert code == 1 and 'failed [["bad", "ValueError: poison\\\\udcff"]]' in out
     assert len([name for name, _ in batch.log("began") if name == "bad"]) == 3
-    assert rows(postgres, batch)["bad"] == ["ERROR", 3]
+    assert rows(postgres, batch)["bad"] == ("ERROR", 3)
     graded_once(batch, "ac")
     # The next command tries anew.
     assert ended(run("grade", batch))[0] == 1
@@ -280,7 +283,7 @@ def test_a_worker_that_cannot_work_on_the_report_ends_and_costs_the_job_nothing(
     code, _, err = ended(run("work", batch))
     assert code == 2 and says in err and str(batch.report) in err
     second, = {"a", "b"} - {first}
-    assert rows(postgres, batch) == {first: ["PENDING", 1], second: ["ENQUEUED", 0]}
+    assert rows(postgres, batch) == {first: ("PENDING", 1), second: ("ENQUEUED", 0)}
     batch.open()
     assert ended(grade)[0] == 0
     graded_once(batch, "ab")
@@ -331,7 +334,8 @@ def test_without_dbos_it_is_said_how_to_get_it(stage, monkeypatch):
         many.grade_on_queue(FakeBatch(stage("a").report), "postgresql://", 1, print)
 
 
-def test_a_result_that_is_never_seen_here_is_no_result(stage, monkeypatch):
+@pytest.mark.parametrize("status, says", [("SUCCESS", "do all workers share that folder?"), ("CANCELLED", "its job was cancelled in the database")])
+def test_a_result_that_is_never_seen_here_is_no_result(stage, monkeypatch, status, says):
     class Elsewhere:
         """A Worker whose jobs are graded on a machine with a folder of its own."""
 
@@ -343,10 +347,10 @@ def test_a_result_that_is_never_seen_here_is_no_result(stage, monkeypatch):
         def take(self, queue): ...
         def check(self): ...
         def enqueue(self, queue, jobs): ...
-        def ended(self, queue, jobs): return dict.fromkeys(jobs, ("SUCCESS", None))
+        def ended(self, queue, jobs): return dict.fromkeys(jobs, (status, None))
     monkeypatch.setattr(many, "_parts", lambda: (str, Elsewhere))
     (name, why), = many.grade_on_queue(FakeBatch(stage("a").report), "", 1, print, lease=0.01, poll=0.01)
-    assert name == "a" and "do all workers share that folder?" in why
+    assert name == "a" and says in why
 
 
 # ---- the worker's own watch
