@@ -48,6 +48,16 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
 
 
 @app.command()
+def worker(database: Database,
+           jobs: Annotated[int, typer.Option(min=1, max=64, help="How many submissions at once.")] = 1,
+           until_empty: Annotated[bool, typer.Option("--until-empty", help="End when there is nothing left to take.")] = False):
+    """Take part in batches that `grader grade --engine dbos` put into a database. Ctrl-C ends it cleanly."""
+    from .batch import open_batch, version
+    from .engines.many import work
+    raise typer.Exit(work(database, jobs, version(), open_batch, until_empty=until_empty))
+
+
+@app.command()
 def diff(old: Annotated[str, typer.Argument(metavar="OLD", help="A report's folder.")],
          new: Annotated[str, typer.Argument(metavar="NEW", help="Another one.")]):
     """Show what changed between two reports, check by check: after a re-grade, or with another seed."""

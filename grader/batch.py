@@ -1,9 +1,11 @@
 """A batch: what is to be graded into one report, and how one of its submissions is. Any process that knows the report's folder can open it."""
 
+import glob
 import json
 import os
 import socket
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -30,7 +32,7 @@ class Batch:
     """The submissions in `submissions` and what is known of them in `report`. `only` are names, to grade no others."""
 
     def __init__(self, report, submissions, options, isolation, only=(), sessions=None):
-        self.report, self.submissions, self.options, self.isolation = Path(report), Path(submissions), options, isolation
+        self.report, self.submissions, self.options, self.isolation = Path(os.path.abspath(report)), Path(submissions), options, isolation
         self.sessions = sessions or Sessions()
         found = intake.find(self.submissions, only)
         self.found, self.ignored = {submission.name: submission for submission in found.submissions}, found.ignored
@@ -41,10 +43,9 @@ class Batch:
         """The same for every process that works on this report."""
         return self.journal.about()["id"]
 
-    @cached_property
+    @property
     def version(self):
-        """What judges: who has another one judges otherwise."""
-        return f"{VERSION}-{suite_hash()[:16]}"
+        return version()
 
     @property
     def names(self):
@@ -65,10 +66,19 @@ class Batch:
             return None
         return found if found.suite_hash == suite_hash() else None
 
-    def grade(self, name, worker=None):
-        """Grade one submission and write its result. Returns it. Raises Stopped where the grader is to end meanwhile."""
+    def stop(self):
+        """End every grade() that runs, or is begun from now on, by Stopped."""
+        self.sessions.stop()
+
+    def grade(self, name, worker=None, lease=None):
+        """Grade one submission and write its result. Returns it. Raises Stopped where the grader is to end meanwhile.
+
+        Where other workers may come to grade it too, `lease()` is a context that lets one of them write its result and raises in the others; until
+        then each keeps what it finds to itself.
+        """
         if self.is_graded(name):
             return self.result(name)
+        token = f".{os.urandom(4).hex()}" if lease else ""
         submission, began, since = self.found[name], datetime.now(UTC).isoformat(), time.monotonic()
         self.journal.start(name, _looks(submission.source), worker or f"{socket.gethostname()}:{os.getpid()}")
         about = {"name": name, "source": submission.relative, "attempt": submission.attempt, "seed": self.options.seed, "sample": self.options.sample,
@@ -79,16 +89,17 @@ class Batch:
             except intake.Invalid as invalid:
                 found = Result(**about, outcome=Outcome.INVALID, reason=str(invalid))
             else:
-                records = self._records(name, taken.sha256)
-                run_checks(taken.program, records, self.report / "evidence" / file_name(name), self.options, self.sessions)
+                records = self._records(name, taken.sha256, token)
+                run_checks(taken.program, records, self.report / "evidence" / f"{file_name(name)}{token}", self.options, self.sessions)
                 entries = read_records(records)
                 labs = scoring.lab_results(entries, self.options.labs, "evidence/")
                 outcome, reason = scoring.outcome(entries, labs)
                 found = Result(**about, outcome=outcome, reason=reason, labs=labs, figures=scoring.figures(entries), dropped=taken.dropped,
                                notes=taken.notes, submission_hash=taken.sha256, seconds=round(time.monotonic() - since, 2))
         (self.report / "results").mkdir(exist_ok=True)
-        results.write(found, self.report / "results")
-        self.journal.done(name)
+        with (lease or nullcontext)():
+            results.write(found, self.report / "results")
+            self.journal.done(name)
         return found
 
     def all_results(self):
@@ -98,12 +109,19 @@ class Batch:
     def _path(self, room, name, ending):
         return self.report / room / f"{file_name(name)}{ending}"
 
-    def _records(self, name, submission_hash):
-        """The records file, gone on with where it is of the same files, judged by the same; else a new one, and old evidence goes."""
-        path, key = self._path("records", name, ".jsonl"), {"of": [submission_hash, suite_hash(), self.options.judged_by()]}
-        if key not in read_records(path)[:1]:
+    def _records(self, name, submission_hash, token):
+        """The records file, gone on with where there is one of the same files, judged by the same; else a new one.
+
+        With a `token` it is the caller's own, and begins as a copy of the one that came farthest.
+        """
+        path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, suite_hash(), self.options.judged_by()]}
+        path.parent.mkdir(exist_ok=True)
+        if token:
+            others = [read_records(other) for other in path.parent.glob(f"{glob.escape(file_name(name))}.*jsonl")]
+            farthest = max((other for other in others if key in other[:1]), key=len, default=[key])
+            results.write_durably(path, "".join(json.dumps(entry) + "\n" for entry in farthest))
+        elif key not in read_records(path)[:1]:
             remove(self.report / "evidence" / file_name(name))
-            path.parent.mkdir(exist_ok=True)
             results.write_durably(path, json.dumps(key) + "\n")
         return path
 
@@ -142,6 +160,11 @@ def open_batch(report):
         raise Refused(f"this machine isolates by {rung}, and the batch was begun with {about['isolation']}: see `grader doctor`")
     options = Options(tuple(about["labs"]), about["seed"], about["sample"], about["isolation"], about["workers"])
     return Batch(report, about["submissions"], options, isolation)
+
+
+def version():
+    """What judges here: who has another one judges otherwise."""
+    return f"{VERSION}-{suite_hash()[:16]}"
 
 
 def _shown(value):

@@ -76,10 +76,13 @@ def _graded(work, console, jobs, engine, database):
                 progress.advance(task)
             if engine == "dbos":
                 from .engines.many import grade_on_queue
+                before = signal.signal(signal.SIGTERM, signal.default_int_handler)
                 try:
-                    errors = dict(grade_on_queue(work, database, jobs, ended))
+                    errors = dict(grade_on_queue(work, database, jobs, ended, say=lambda line: progress.console.print(Text(line))))
                 except KeyboardInterrupt:
                     stopped = True
+                finally:
+                    signal.signal(signal.SIGTERM, before)
             else:
                 errors, stopped = _side_by_side(work, waiting, jobs, ended)
     return _concluded(work, console, errors, stopped)

@@ -11,9 +11,11 @@ from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
-from grader.engines import many
 from grader.tests.fake_batch import PATIENCE, FakeBatch, Stage
 from grader.tests.postgres import binaries, server
+from grader.tests.test_grading import ALL, Class
+
+from grader.engines import many
 
 from labs.command.refused import Refused
 from labs.harness.staging import KIT
@@ -459,3 +461,32 @@ def test_nobody_takes_a_job_away_while_its_result_is_written(postgres):
     with pytest.raises(LeaseLost), database.lease("j", "token", going):
         pytest.fail("written all the same")
     database.run(f"DELETE FROM {JOBS} WHERE workflow_uuid = 'j'")
+
+
+# ---- the real grader on the queue
+
+@pytest.mark.slow
+def test_a_killed_workers_submissions_are_graded_once_by_the_others(postgres, tmp_path):
+    """Two machines in small: `grader grade` and `grader worker`; the worker is killed while it is in a check."""
+    small = Class(tmp_path)
+    for name in ("ana", "ben", "cleo", "dora"):
+        small.hands_in(name, f"{ALL} wait 2")
+    os.mkfifo(small.gate)
+    os.mkfifo(small.arrivals)
+    arrivals = open(os.open(small.arrivals, os.O_RDWR))   # not closed when one of those that arrive has gone
+    grader = small.begin("--engine", "dbos", "--database", postgres.url)
+    arrivals.readline()
+    door = os.open(small.gate, os.O_WRONLY)
+    worker = subprocess.Popen([sys.executable, "-m", "grader", "worker", "--database", postgres.url], cwd=small.kit.root,
+                              env={**os.environ, "PYTHONPATH": str(small.kit.root)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        arrivals.readline()   # its first job waits too
+    finally:
+        worker.kill()
+    worker.communicate(timeout=30)
+    small.gate.unlink()
+    os.close(door)
+    said, complained = grader.communicate(timeout=110)
+    assert grader.returncode == 0, said + complained
+    assert {name: small.result(name).points for name in ("ana", "ben", "cleo", "dora")} == dict.fromkeys(("ana", "ben", "cleo", "dora"), 10)
+    assert small.looked.count("3") == 4, "each was graded to its end once"

@@ -34,7 +34,8 @@ test = "hidden/test_close.py::test_third"
 points = 5
 does = "Looks for the mark of the third check."
 '''
-#: Each check writes its name down, so that a check which is made again shows. `{gate}` is a pipe: who opens it waits for the test.
+#: Each check writes its name down, so that a check which is made again shows. `{gate}` is a pipe: who opens it waits for the test;
+#: and where there is a pipe `{arrivals}`, says so first.
 SUITE = '''
 from pathlib import Path
 import os, pytest
@@ -44,6 +45,8 @@ def look(session, number):
     with open({log!r}, "a") as log:
         print(number, session.staged.name, file=log, flush=True)
     if f"wait {{number}}" in source and Path({gate!r}).exists():
+        if Path({arrivals!r}).exists():
+            Path({arrivals!r}).write_text(f"{{number}}\\n")
         open({gate!r}).read()
     if f"die {{number}}" in source:
         os._exit(7)
@@ -82,10 +85,11 @@ class Class:
         shutil.copytree(KIT / "grader", folder / "kit" / "grader", ignore=shutil.ignore_patterns("__pycache__", "tests", "attacks"))
         shutil.rmtree(folder / "kit" / "labs" / "02")
         self.log, self.gate = folder / "log", folder / "gate"
+        self.arrivals = folder / "arrivals"
         self.log.touch()
         self.kit.write("labs/01/lab.toml", LAB)
         for name, text in (("test_small.py", FIRST), ("hidden/test_close.py", HIDDEN)):
-            self.kit.write(f"labs/01/{name}", text.format(log=str(self.log), gate=str(self.gate)))
+            self.kit.write(f"labs/01/{name}", text.format(log=str(self.log), gate=str(self.gate), arrivals=str(self.arrivals)))
 
     def hands_in(self, name, marks):
         path = self.folder / name / "starter" / "__main__.py"
