@@ -16,7 +16,6 @@ from grader.tests.postgres import binaries, server
 from grader.tests.test_grading import ALL, Class
 
 from grader.engines import many
-
 from labs.command.refused import Refused
 from labs.harness.staging import KIT
 
