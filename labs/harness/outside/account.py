@@ -138,7 +138,7 @@ class Account:
             self.changed.notify_all()
 
     def repeat(self, requests):
-        """Let requests that another account saw arrive here too, and be acted on where they were; nobody is answered.
+        """Let requests that another account saw arrive here too, be acted on where they were, and end as they did.
 
         An account whose seed is the same then says and makes the same.
         """
@@ -148,7 +148,8 @@ class Account:
                                        request.key, request.group, request.client)
                 if request.acted:
                     self.act(mine)
-                self.end(mine, "unanswered" if request.acted else "dropped")
+                answered = request.status == "answered"
+                self.end(mine, "answered" if answered else "unanswered" if request.acted else "dropped", request.sent if answered else None)
 
     # ---- what the server calls
 
