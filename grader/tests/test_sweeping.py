@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
     looks = [KIT / line.removeprefix("look  ") for line in done.stdout.splitlines() if line.startswith("look  ")]
     assert [path.name for path in looks] == ["timeline.svg", "timeline.svg", "killmap.html"] and all(path.is_file() for path in looks)
     assert looks[-1].read_text().startswith("<!doctype html>")
+    told = labs("show").stdout
+    assert re.match(r"2 sweeps failed in the run of [\d-]+ [\d:]+, of solutions/mistakes/result-and-step-in-two-commits, seed 1, by the rules of lab 05\n", told)
 
 
 def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):

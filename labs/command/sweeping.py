@@ -51,7 +51,7 @@ def proving_ground(program, command, seed):
 def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05"):
     """Sweep a program by these kinds and say what was found. Returns an exit code: 0, 1 for bad points, 3 where something could not be checked."""
     console = Console(highlight=False, stderr=as_json)
-    results, ticket = {}, make_ticket(f"{seed} sweep")
+    results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
     try:
         with proving_ground(program, command, seed) as ground:
             if not as_json:
@@ -66,6 +66,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
                     _say(console, kind, results[kind])
             struck = [struck for found in results.values() for result in found for struck in result.struck]
             sources, evidence = ground.staged.sources, Evidence(EVIDENCE)
+            evidence.about({"began": began, "program": str(program), "seed": seed, "what": "sweep", "lab": lab})
             kept = _keep(evidence, ground, results)
             if any(point.outcome in killmap.BAD for point in struck):
                 kept.append(evidence.keep_page("killmap.html", killmap.page(
