@@ -10,6 +10,9 @@ import sys
 import psutil
 import pytest
 
+from labs.command import preflight
+from labs.command.sweeping import show_sweep
+from labs.harness import processes
 from labs.harness.kept import ForkServer, Kept
 from labs.harness.staging import KIT
 
@@ -70,6 +73,50 @@ def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):
 def test_what_cannot_be_swept_is_one_line(arguments, said):
     done = labs("sweep", *arguments)
     assert done.returncode == 2 and done.stderr.startswith("labs: ") and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+BEGUN = "import os, sys, time, urllib.request\nprint('run-7', flush=True)\n"
+UNFIT = {   # the files of a program, --command, what is said of it
+    "that ends at once": ({"__main__.py": "sys = 1\nraise SystemExit(7)"}, None, ["does not finish undisturbed: `start --run-id run-7 ticket.json` ended with exit code 7"]),
+    "with a missing package": ({"__main__.py": "import nosuchpackage"}, None, ["No module named 'nosuchpackage'", "install nosuchpackage there"]),
+    "that imports its neighbour absolutely": ({"__main__.py": "import app", "app.py": ""}, None, ["write `from . import app`", "--command 'python3 .'"]),
+    "that knows no Unix sockets": ({"__main__.py": BEGUN + "urllib.request.urlopen(os.environ['OUTSIDE'])"}, None, ["OUTSIDE was unix:/", "a Unix socket"]),
+    "that prints more than its id": ({"__main__.py": "print('starting run run-7')"}, None, ["should be run-7 alone, it is 'starting run run-7'"]),
+    "that ends its line nowhere": ({"__main__.py": "print('run-7', end='')"}, None, ["does not print its run id"]),
+    "that says too much": ({"__main__.py": BEGUN + "while True: print('x' * 99999)"}, None, ["does not finish undisturbed", "MiB of output"]),
+    "of a command with a typo": ({"app.sh": ""}, "nosuchcommand app.sh", ["cannot be run: `nosuchcommand` cannot be started: No such file"]),
+    "of a file that may not be executed": ({"app.sh": ""}, "./app.sh", ["cannot be run: `./app.sh` cannot be started: Permission denied"]),
+    "of a script that is not there": ({"app.sh": ""}, "python3 nosuch.py", ["does not finish undisturbed", "exit code 2; it said last: ", "No such file"]),
+}
+
+
+@pytest.mark.parametrize("which", UNFIT)
+def test_a_program_that_does_not_run_is_not_swept(which, tmp_path):
+    files, command, said = UNFIT[which]
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = labs("sweep", str(tmp_path), "--json", *(["--command", command] if command else []))
+    assert done.returncode == 2 and "Traceback" not in done.stderr.partition("\n")[2], done.stderr
+    assert done.stderr.startswith(f"labs: {tmp_path.name} ") and "Nothing was swept" in done.stderr
+    found, told = json.loads(done.stdout), " ".join(done.stderr.split())
+    assert found["kinds"] == {} and found["reason"] in told and all(words in told for words in said), told
+    assert " ".join(found["story"][-1].split()) in told and len(found["evidence"]) == 1
+
+
+def test_a_program_that_hangs_is_not_swept_and_ended(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(processes.Process.wait, "__defaults__", (1.0,))
+    monkeypatch.setattr(preflight, "EVIDENCE", tmp_path / ".lab-evidence")
+    (tmp_path / "__main__.py").write_text("import signal\nsignal.pause()")
+    assert show_sweep(tmp_path) == 2
+    told = capsys.readouterr()
+    assert "does not finish undisturbed: `start --run-id run-7 ticket.json` did not end within 1 seconds" in told.err and not told.out
+    assert not processes.survivors()
+
+
+def test_what_does_not_run_is_not_measured_either(tmp_path):
+    (tmp_path / "__main__.py").write_text("raise SystemExit(7)")
+    done = labs("bench", str(tmp_path))
+    assert done.returncode == 2 and "does not finish undisturbed" in done.stderr and "line" not in done.stdout
 
 
 def test_where_system_calls_cannot_be_watched_it_says_so_and_passes_nothing():

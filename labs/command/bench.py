@@ -17,6 +17,7 @@ from labs.harness.sweeps.rules import judged
 from labs.harness.sweeps.trial import RESUME, START, Trial
 from labs.harness.tickets import make_ticket
 
+from .preflight import preflight, refuse
 from .sweeping import proving_ground
 
 # What a loop without a fork server does: a new interpreter follows the lines of the program, and kills itself at one.
@@ -41,6 +42,8 @@ def show_bench(program=None, points=60):
         table.add_column(name, justify="left" if name == "kind" else "right")
     path, bad = program or max(KIT.glob("solutions/[0-9][0-9]"), default=KIT / "starter"), 0
     with proving_ground(path, None, 1) as ground:
+        if unfit := preflight(ground, ticket):
+            return refuse(ground.staged.name, unfit, {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": str(path), "seed": 1, "what": "sweep", "lab": "05"})
         console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
                       "on one core,\nover some of the points, evenly spread.\n")
         total = 0.0

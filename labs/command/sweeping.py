@@ -24,6 +24,7 @@ from labs.harness.tickets import make_ticket
 
 from .kit import EVIDENCE, shown
 from .mapped import bad_lines
+from .preflight import preflight, refuse
 from .refused import Refused
 
 NAMES = {"line": "at every line", "syscall": "before every system call", "double": "twice", "race": "in races", "power": "by power cut"}
@@ -49,11 +50,19 @@ def proving_ground(program, command, seed):
 
 
 def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05"):
-    """Sweep a program by these kinds and say what was found. Returns an exit code: 0, 1 for bad points, 3 where something could not be checked."""
+    """Sweep a program by these kinds and say what was found.
+
+    Returns an exit code: 0, 1 for bad points, 2 for a program that does not even run undisturbed, 3 where something could not be checked.
+    """
     console = Console(highlight=False, stderr=as_json)
     results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
     try:
         with proving_ground(program, command, seed) as ground:
+            about = {"began": began, "program": str(program), "seed": seed, "what": "sweep", "lab": lab}
+            with console.status("one run that nobody kills"):
+                unfit = preflight(ground, ticket)
+            if unfit:
+                return refuse(ground.staged.name, unfit, about, as_json)
             if not as_json:
                 console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}")
             for kind in kinds:
@@ -66,7 +75,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
                     _say(console, kind, results[kind])
             struck = [struck for found in results.values() for result in found for struck in result.struck]
             sources, evidence = ground.staged.sources, Evidence(EVIDENCE)
-            evidence.about({"began": began, "program": str(program), "seed": seed, "what": "sweep", "lab": lab})
+            evidence.about(about)
             kept = _keep(evidence, ground, results)
             if any(point.outcome in killmap.BAD for point in struck):
                 kept.append(evidence.keep_page("killmap.html", killmap.page(
