@@ -41,6 +41,13 @@ def test_a_program_that_cannot_resume_yet_is_swept_by_the_rules_of_its_lab():
     assert kinds["race"]["verdict"] == "not applicable" and kinds["race"]["points"] == 0
 
 
+@pytest.mark.parametrize("arguments", [("solutions/01", "--lab", "01", "--kind", "race"), ("solutions/01", "--lab", "01", "--kind", "race", "--kind", "double", "--json"),
+                                       ("solutions/05", "--kind", "line", "--command", "python3 -c 'print(\"run-7\")'")])
+def test_where_nothing_is_tested_it_does_not_pass(arguments):
+    done = labs("sweep", *arguments)
+    assert done.returncode == 3 and done.stderr.startswith("nothing was tested: "), done.stdout + done.stderr
+
+
 def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
     done = labs("sweep", "solutions/mistakes/result-and-step-in-two-commits", "--kind", "syscall")
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
@@ -67,6 +74,7 @@ def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):
 
 @pytest.mark.parametrize("arguments, said", [
     (["no/such/folder"], "there is no folder"),
+    (["solutions/mistakes"], "say how with --command 'LINE'"),
     (["solutions/05", "--kind", "earthquake"], "there is no kind of sweep called earthquake; there are line, syscall, double, race, power"),
     (["solutions/05", "--lab", "04"], "no sweep is judged by the rules of lab 04"),
     (["solutions/05", "--command", "'"], "--command cannot be read")])

@@ -52,7 +52,8 @@ def proving_ground(program, command, seed):
 def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05"):
     """Sweep a program by these kinds and say what was found.
 
-    Returns an exit code: 0, 1 for bad points, 2 for a program that does not even run undisturbed, 3 where something could not be checked.
+    Returns an exit code: 0, 1 for bad points, 2 for a program that does not even run undisturbed, 3 where something could not be checked, or
+    nothing was.
     """
     console = Console(highlight=False, stderr=as_json)
     results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
@@ -94,8 +95,11 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
         console.print()
         for path in kept:
             console.print(f"look  {shown(path)}", soft_wrap=True)
-    codes = {EXIT_CODES[_verdict(found)] for found in results.values()}
-    return EXIT_CODES[FAILED] if EXIT_CODES[FAILED] in codes else max(codes)
+    verdicts = {_verdict(found) for found in results.values()}
+    if verdicts == {NOT_APPLICABLE}:
+        print("nothing was tested: no kind that was asked for says anything of this program", file=sys.stderr)
+        return EXIT_CODES[COULD_NOT]
+    return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
 
 
 def _watched(console, ground, kind, ticket, scenarios):
