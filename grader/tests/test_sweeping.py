@@ -6,15 +6,18 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import psutil
 import pytest
 
 from labs.command import preflight
-from labs.command.sweeping import show_sweep
+from labs.command.sweeping import FAILING_IN, scenarios_of, show_sweep
 from labs.harness import processes
 from labs.harness.kept import ForkServer, Kept
 from labs.harness.staging import KIT
+from labs.harness.sweeps import CALL, LINE, RESUME, START
+from labs.harness.sweeps.trial import DOWN, FAILING
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -125,6 +128,14 @@ def test_what_does_not_run_is_not_measured_either(tmp_path):
     (tmp_path / "__main__.py").write_text("raise SystemExit(7)")
     done = labs("bench", str(tmp_path))
     assert done.returncode == 2 and "does not finish undisturbed" in done.stderr and "line" not in done.stdout
+
+
+def test_by_the_rules_of_lab_05_things_fail_as_in_its_checks():
+    checks = (KIT / "labs/05/hidden/test_killed_anywhere.py").read_text()
+    for kind, name in ((LINE, "LINE"), (CALL, "CALL")):
+        failing = [replace(scenario, beyond=False) for scenario in scenarios_of(kind, "05")[2:]]
+        assert tuple(failing) == FAILING_IN[kind] and f"swept({name}, {', '.join({FAILING: 'FAILING', DOWN: 'DOWN'}[one] for one in failing)})" in checks
+        assert scenarios_of(kind, "03") == (START, RESUME) and scenarios_of(kind, "02") == (START,)
 
 
 def test_where_system_calls_cannot_be_watched_it_says_so_and_passes_nothing():

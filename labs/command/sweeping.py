@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,9 +18,10 @@ from labs.harness.outside import Outside
 from labs.harness.scratch import scratch
 from labs.harness.staging import NoProgram, stage
 from labs.harness.story import wrapped
-from labs.harness.sweeps import DOUBLE, KINDS, RACE, RESUME, START, sweep
+from labs.harness.sweeps import CALL, DOUBLE, KINDS, LINE, RACE, RESUME, START, sweep
 from labs.harness.sweeps.result import Result
 from labs.harness.sweeps.rules import OF_LAB
+from labs.harness.sweeps.trial import DOWN, FAILING
 from labs.harness.tickets import make_ticket
 
 from .kit import EVIDENCE, shown
@@ -30,7 +32,9 @@ from .refused import Refused
 NAMES = {"line": "at every line", "syscall": "before every system call", "double": "twice", "race": "in races", "power": "by power cut"}
 PASSED, FAILED, COULD_NOT, NOT_APPLICABLE = "passed", "failed", "could not check", "not applicable"
 SIGNS = {PASSED: ("✓", "green"), FAILED: ("✗", "bold red"), COULD_NOT: ("?", "yellow"), NOT_APPLICABLE: ("–", "dim")}
-FIRST_RESUME = "03"   # the lab
+FIRST_RESUME, FAILURES = "03", "05"   # labs
+#: What the outside does to a program from lab FAILURES on, by kind of sweep: the same as in the checks of that lab.
+FAILING_IN = {LINE: (FAILING,), CALL: (FAILING, DOWN)}
 EXIT_CODES = {PASSED: 0, NOT_APPLICABLE: 0, FAILED: 1, COULD_NOT: 3}
 
 
@@ -70,8 +74,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
                 if lab < FIRST_RESUME and kind in (DOUBLE, RACE):
                     results[kind] = [Result(kind, not_applicable=f"a program resumes from lab {FIRST_RESUME} on")]
                 else:
-                    scenarios = (START,) if lab < FIRST_RESUME else (START, RESUME)
-                    results[kind] = [result.under(OF_LAB[lab]) for result in _watched(console, ground, kind, ticket, scenarios)]
+                    results[kind] = [result.under(OF_LAB[lab]) for result in _watched(console, ground, kind, ticket, scenarios_of(kind, lab))]
                 if not as_json:
                     _say(console, kind, results[kind])
             struck = [struck for found in results.values() for result in found for struck in result.struck]
@@ -100,6 +103,12 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
         print("nothing was tested: no kind that was asked for says anything of this program", file=sys.stderr)
         return EXIT_CODES[COULD_NOT]
     return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
+
+
+def scenarios_of(kind, lab):
+    """The Scenarios that a program is killed in, judged by the rules of `lab`."""
+    failing = FAILING_IN.get(kind, ()) if lab >= FAILURES else ()
+    return START, *([RESUME] if lab >= FIRST_RESUME else []), *(replace(scenario, beyond=True) for scenario in failing)
 
 
 def _watched(console, ground, kind, ticket, scenarios):
@@ -159,7 +168,7 @@ def _keep(evidence, ground, results):
             if result.bad:
                 program = next((outcome.program for outcome, _, _ in result.bad if outcome.program), None)
                 title = f"{ground.staged.name}, killed {NAMES[kind]}"
-                name = "-".join(filter(None, (kind, result.scenario.split(",")[0])))
+                name = "-".join((kind, *result.scenario.replace(",", "").split()))
                 lines = [title, *wrapped("why", result.fault), *result.bad[0][0].story]
                 kept.append(evidence.keep(name, lines, program, title, result.fault))
     return kept

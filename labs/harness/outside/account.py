@@ -55,6 +55,12 @@ class Request:
         return self.made is not None
 
 
+    @property
+    def answered_well(self):
+        """Whether an answer went out that its sender can go on with."""
+        return self.status == "answered" and self.sent.status < 400 and not isinstance(self.sent.body, str)
+
+
 @dataclass(frozen=True)
 class Event:
     """One line of the ledger. `what` is a status of a request; `at` is time.monotonic() seconds."""
