@@ -92,8 +92,11 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
 
 @app.command()
 def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is swept.")] = None,
-          points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each kind the plain loop tries.")] = 60):
-    """Measure the sweeps against a plain loop that starts one interpreter per process, on one core, over points of the same kinds."""
+          points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each kind the plain loop tries, most of the time that this takes.")] = 60):
+    """Measure the sweeps against a plain loop that starts one interpreter per process, on one core, over points of the same kinds.
+
+    It takes some minutes, nearly all of them in the plain loop; with --points 10 less than two on two busy cores. A row comes as each kind ends.
+    """
     from .command.bench import show_bench
     raise typer.Exit(show_bench(program, points))
 

@@ -6,17 +6,20 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from labs.command import preflight
+from labs.command import bench, preflight
 from labs.command.sweeping import FAILING_IN, scenarios_of, show_sweep
 from labs.harness import processes
 from labs.harness.kept import ForkServer, Kept
 from labs.harness.staging import KIT
-from labs.harness.sweeps import CALL, LINE, RESUME, START
+from labs.harness.sweeps import CALL, KINDS, LINE, RESUME, START
+from labs.harness.sweeps.result import Outcome, Result
 from labs.harness.sweeps.trial import DOWN, FAILING
 
 pytestmark = pytest.mark.timeout(300)
@@ -122,6 +125,22 @@ def test_a_program_that_hangs_is_not_swept_and_ended(tmp_path, monkeypatch, caps
     told = capsys.readouterr()
     assert "does not finish undisturbed: `start --run-id run-7 ticket.json` did not end within 1 seconds" in told.err and not told.out
     assert not processes.survivors()
+
+
+def test_the_bench_says_each_kind_as_it_ends(monkeypatch, capsys):
+    said = []
+
+    def sweep(ground, kind, ticket):
+        said.append(capsys.readouterr().out)
+        return [Result(kind, outcomes=[Outcome("a point", {})] * 30, seconds=2.0)]
+    monkeypatch.setattr(bench, "proving_ground", lambda *_: nullcontext(SimpleNamespace(staged=SimpleNamespace(name="a flow"))))
+    monkeypatch.setattr(bench, "preflight", lambda *_: None)
+    monkeypatch.setattr(bench, "sweep", sweep)
+    monkeypatch.setattr(bench, "plain_loop", lambda *_: (6, 4.0))
+    assert bench.show_bench("a flow") == 0
+    rows = [text.splitlines()[-1].split() for text in said]
+    assert rows[0] == ["kind", "points", "seconds", "points/s", "plain", "loop", "of", "them", "gain"]
+    assert rows[1:] == [[kind, "30", "2.0", "15.0", "1.5/s", "6", "10.0×"] for kind in KINDS[:-1]]
 
 
 def test_what_does_not_run_is_not_measured_either(tmp_path):
