@@ -1,6 +1,7 @@
 """Any program that keeps the contract, put through the sweeps: a conformance test for durable flows."""
 
 import json
+import shlex
 import sys
 import time
 from contextlib import contextmanager
@@ -69,7 +70,8 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
             if unfit:
                 return refuse(ground.staged.name, unfit, about, as_json)
             if not as_json:
-                console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}")
+                console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}", soft_wrap=True)
+                console.print(Text(_not_tried(program, command, lab), "dim"), soft_wrap=True)
             for kind in kinds:
                 if lab < FIRST_RESUME and kind in (DOUBLE, RACE):
                     results[kind] = [Result(kind, not_applicable=f"a program resumes from lab {FIRST_RESUME} on")]
@@ -103,6 +105,11 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
         print("nothing was tested: no kind that was asked for says anything of this program", file=sys.stderr)
         return EXIT_CODES[COULD_NOT]
     return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
+
+
+def _not_tried(program, command, lab):
+    words = ["pytest", *(["labs"] if lab >= FAILURES else [f"labs/{number}" for number in ("01", "02", "03") if number <= lab]), "--program", str(program)]
+    return f"no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: {shlex.join(words + (['--command', command] if command else []))}"
 
 
 def scenarios_of(kind, lab):
