@@ -55,15 +55,15 @@ def test_where_nothing_is_tested_it_does_not_pass(arguments):
 
 
 def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
-    done = labs("sweep", "solutions/mistakes/result-and-step-in-two-commits", "--kind", "syscall")
+    done = labs("sweep", "solutions/mistakes/result-and-step-in-two-commits", "--kind", "syscall", "--lab", "03")
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-    assert "no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: pytest labs --program solutions/mistakes/" in done.stdout
+    assert "no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: pytest labs/01 labs/02 labs/03 --program solutions/mistakes/" in done.stdout
     assert " ✗ syscall" in done.stdout and "the model was asked twice" in done.stdout and "flow.py\n" in done.stdout
     looks = [KIT / line.removeprefix("look  ") for line in done.stdout.splitlines() if line.startswith("look  ")]
     assert [path.name for path in looks] == ["timeline.svg", "timeline.svg", "killmap.html"] and all(path.is_file() for path in looks)
     assert looks[-1].read_text().startswith("<!doctype html>")
     told = labs("show").stdout
-    assert re.match(r"2 sweeps failed in the run of [\d-]+ [\d:]+, of solutions/mistakes/result-and-step-in-two-commits, seed 1, by the rules of lab 05\n", told)
+    assert re.match(r"2 sweeps failed in the run of [\d-]+ [\d:]+, of solutions/mistakes/result-and-step-in-two-commits, seed 1, by the rules of lab 03\n", told)
 
 
 def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):
