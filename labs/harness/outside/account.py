@@ -54,7 +54,6 @@ class Request:
         """Whether a service worked on it: it cannot be taken back from then on."""
         return self.made is not None
 
-
     @property
     def answered_well(self):
         """Whether an answer went out that its sender can go on with."""
