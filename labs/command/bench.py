@@ -41,7 +41,8 @@ def show_bench(program=None, points=60):
     path, bad, total = program or max(KIT.glob("solutions/[0-9][0-9]"), default=KIT / "starter"), 0, 0.0
     with proving_ground(path, None, 1) as ground:
         if unfit := preflight(ground, ticket):
-            return refuse(ground.staged.name, unfit, {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": str(path), "seed": 1, "what": "sweep", "lab": "05"})
+            about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": str(path), "seed": 1, "what": "sweep", "lab": "05"}
+            return refuse(ground.staged.name, unfit, about)
         console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
                       "on one core, over some of the points, evenly spread; it takes most of the time.\n")
         _say_row(console, "kind", ("points", "seconds", "points/s", "plain loop", "of them", "gain"), "dim")

@@ -167,7 +167,8 @@ def _layers(program):
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]
-    raise NoProgram(f"{program} holds no program: it needs a __main__.py, or a folder starter/ with one; where it is started otherwise, say how with --command 'LINE'")
+    raise NoProgram(f"{program} holds no program: it needs a __main__.py, or a folder starter/ with one; "
+                    "where it is started otherwise, say how with --command 'LINE'")
 
 
 def _name(program):
