@@ -77,7 +77,18 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
           as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
           command: Annotated[str, typer.Option(metavar="LINE", help="The command line that starts the program in a copy of DIR, where it "
                                                "is not Python.")] = None):
-    """Kill any program that keeps the contract at every line, before every system call, twice, in races, by power cut; say where it is unsafe."""
+    """Kill any program that keeps the contract at every line, before every system call, twice, in races, by power cut; say where it is unsafe.
+
+    The contract is labs/CONTRACT.md: how the program is started, what it has to answer, and what it meets outside. A folder is run as a package, so its
+    modules import each other as `from . import app`.
+
+    By the rules of lab 05 things fail outside too. No sweep tries memory, `runs`, bad tickets, nonsense or silence: `pytest labs --program DIR` does.
+
+    All five kinds take less than a minute for solutions/05 on two idle cores; longer for a program that starts slowly, which is started some thousand times.
+
+    Exit codes: 0 all right; 1 it does not pass; 2 it cannot be swept, or does not even run to its end when nobody kills it; 3 this machine could not check
+    something, or nothing that was asked for says anything of this program.
+    """
     from labs.harness.sweeps import KINDS
     from labs.harness.sweeps.rules import OF_LAB
 
@@ -92,8 +103,11 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
 
 @app.command()
 def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is swept.")] = None,
-          points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each kind the plain loop tries.")] = 60):
-    """Measure the sweeps against a plain loop that starts one interpreter per process, on one core, over points of the same kinds."""
+          points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each kind the plain loop tries, most of the time that this takes.")] = 60):
+    """Measure the sweeps against a plain loop that starts one interpreter per process, on one core, over points of the same kinds.
+
+    It takes some minutes, nearly all of them in the plain loop; with --points 10 less than two on two busy cores. A row comes as each kind ends.
+    """
     from .command.bench import show_bench
     raise typer.Exit(show_bench(program, points))
 

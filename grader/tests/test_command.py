@@ -20,6 +20,7 @@ from labs.command.refused import Refused
 from labs.command.results import Tally, entries
 from labs.command.show import fitted
 from labs.harness import machine, manifest
+from labs.harness.evidence import Evidence
 from labs.harness.staging import KIT
 
 
@@ -296,6 +297,22 @@ def test_the_evidence_of_the_last_failure_is_shown(untouched, tmp_path):
     assert "lab 02 · resume" in output and "Failed as well" not in output and f"files: {untouched.root}/.lab-evidence/" in output
     assert "no check called nonsense failed then" in refusal(untouched.run("show", "nonsense"))
     assert re.search("NAME\\):\n  01-there-is-a-record-1\n  01-there-is-a-record-2\n  02-the-flow", untouched.run("show")[1])
+
+
+def test_a_sweep_since_then_takes_nothing_from_the_last_run_of_the_checks(kit):
+    suite(kit, "labs/01", "-k", "marked")
+    evidence = Evidence(kit.root / ".lab-evidence")
+    evidence.folder = evidence.root / "29991231-235959-1"
+    evidence.about({"began": "2999-12-31 23:59:59", "program": "starter", "seed": 1, "what": "sweep", "lab": "05"})
+    assert (evidence.root / "latest").resolve() == evidence.folder
+    code, output, _ = kit.run("status", "--last")
+    assert code == 0 and output.startswith("Not run now: the last run, 2") and "2999" not in output
+    assert "1 check failed in" in (told := kit.run("show")[1])
+    assert "That is not the last run: in the one of 2999-12-31 23:59:59 nothing failed.\n" in told
+    evidence.keep("line-start", ["flow, killed", "  why            lost"])
+    assert kit.run("show")[1].startswith("1 sweep failed in the run of 2999-12-31 23:59:59, of starter, seed 1, by the rules of lab 05\n")
+    (evidence.folder / "session.json").unlink()
+    assert kit.run("show")[1].startswith("1 check failed in the run of an unknown time, of an unknown program, seed ?\n")
 
 
 def test_evidence_is_opened_where_there_is_a_browser(untouched, tmp_path):

@@ -166,6 +166,19 @@ def test_a_story_stays_short_and_quick_whatever_was_sent():
     assert time.monotonic() - begun < 5
 
 
+def test_what_is_repeated_for_a_trial_is_told_as_it_ended_the_first_time():
+    first, again = FakeProgram(), FakeProgram()
+    process = first.start("start", "ticket.json")
+    for kind, fate in (("model", "refused"), ("model", "answered"), ("refund", "unanswered"), ("refund", "dropped")):
+        first.send(process, kind, fate=fate)
+    first.end(process, -9, killed=True)
+    again.processes.append(process)
+    again.outside.repeat(first.outside.requests)
+    assert story.tell(again) == story.tell(first) and "model 503 → model ✓ → refund, acted on and unanswered" in story.tell(again)[0]
+    what = [[(event["what"], event.get("status")) for event in events_of(program)] for program in (again, first)]
+    assert [entry for entry in what[0] if entry[0] != "ended"] == [entry for entry in what[1] if entry[0] not in ("ended", "held before")]
+
+
 # ---- the picture
 
 

@@ -9,7 +9,14 @@ import sys
 import pytest
 from grader.tests.suites import LABS
 
-from labs.harness.staging import KIT
+from labs.harness.events import CODES
+from labs.harness.outside import Outside
+from labs.harness.outside.account import KIND_OF
+from labs.harness.processes import DEADLINE
+from labs.harness.program import Program
+from labs.harness.staging import KIT, stage
+from labs.harness.sweeps.rules import RULES
+from labs.harness.sweeps.trial import RUN
 
 PROGRAMS = [path for folder in ("starter", "solutions") for path in (KIT / folder).rglob("*.py")]
 SUITES = [path for path in (KIT / "labs").rglob("test_*.py")]
@@ -78,3 +85,33 @@ def test_ci_runs_the_two_commands_of_the_readme():
     commands = re.search(r"```sh\n(.*?)\n(.*?)\n```", readme).groups()
     assert all(command in ci.splitlines() for command in commands)
     assert os.access(KIT / ".ci" / "run", os.X_OK)
+
+
+def test_the_contract_names_all_that_a_program_is_given_and_all_that_it_may_say(tmp_path):
+    contract = (KIT / "labs" / "CONTRACT.md").read_text()
+    with Outside(tmp_path / "outside.sock") as server:
+        program = Program(stage(KIT / "starter", tmp_path / "staged"), tmp_path / "program", server, server.open_account())
+        given = set(program._environment(tmp_path)) - {"PYTHONDONTWRITEBYTECODE"}
+    verbs = ("start [--run-id ID] TICKET", "resume RUN", "status RUN", "runs [--state STATE]", "chat CONVERSATION", "memory CONVERSATION", "forget CONVERSATION")
+    assert not [name for name in (*given, *verbs) if f"`{name}`" not in contract and f"`{name} " not in contract]
+    codes = re.search(r"Exit codes: 0 (.*?)Anything else", contract, re.S)[1]
+    assert [int(code) for code in re.findall(r"(?:, |\n)([2-9]) ", codes)] == sorted(CODES)
+    for kind, (method, path) in {kind: place for place, kind in KIND_OF.items()}.items():
+        assert f"`{method} {path}" in contract, kind
+    assert all(f"{n}. " in contract for n in RULES) and f"`start --run-id {RUN} " in contract and f"{DEADLINE:g} seconds" in contract
+
+
+@pytest.mark.parametrize("path", ["README.md", "labs/CONTRACT.md", *(f"labs/{lab}/README.md" for lab in LABS)])
+def test_what_a_page_links_to_is_there(path):
+    page = KIT / path
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]
+    for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
+        assert anchor in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)]
+
+
+def test_whoever_sweeps_is_led_to_the_contract():
+    readme = (KIT / "README.md").read_text()
+    assert "](labs/CONTRACT.md)" in readme[readme.index("## A flow of your own"):readme.index("## How it works")]
+    told = subprocess.run([sys.executable, "-m", "labs", "sweep", "--help"], cwd=KIT, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+    assert all(words in told.stdout for words in ("labs/CONTRACT.md", "Exit codes: 0", "less than a minute", "No sweep tries memory"))

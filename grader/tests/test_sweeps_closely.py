@@ -1,6 +1,8 @@
 """The sweeps and programs in styles of their own: right ones are not refused, wrong ones do not hide, odd ones break nothing."""
 
 import shutil
+from contextlib import ExitStack
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -12,6 +14,8 @@ from labs.harness.outside import Outside
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, stage
 from labs.harness.sweeps import CALL, LINE, POWER, RACE, START, sweep
+from labs.harness.sweeps.points import scout
+from labs.harness.sweeps.trial import DOWN, FAILING
 from labs.harness.tickets import make_ticket
 
 MAIN = "sys.exit(main(sys.argv[1:]))"
@@ -119,6 +123,35 @@ def test_calls_that_make_no_sense_break_no_keeper(tried):
 def test_a_huge_file_cannot_be_checked(tried):
     result, = tried("os.ftruncate(os.open(in_home('huge'), os.O_CREAT | os.O_WRONLY), 1 << 40)\nreturn main(argv)", [POWER])
     assert "64 MiB" in result.could_not
+
+
+@pytest.fixture
+def ground(server):
+    """`ground(solution, every)`: the Ground of a solution, on which only each `every`-th point is tried."""
+    server, folder = server
+    with ExitStack() as stack, scratch() as place:
+        yield lambda solution, every: stack.enter_context(Ground(stage(KIT / "solutions" / solution, place / solution), server, place, 1, every))
+
+
+@pytest.mark.parametrize("kind", [LINE, CALL])
+@pytest.mark.parametrize("scenario", [FAILING, DOWN])
+def test_a_program_that_knows_no_failures_does_not_pass_where_things_fail(ground, kind, scenario):
+    result, = sweep(ground("03", 1), kind, make_ticket("closely"), scenarios=(replace(scenario, beyond=True),))
+    assert "without any kill (1 of 1 points failed): `start` ended with exit code 1" in result.fault
+
+
+@pytest.mark.parametrize("kind", [LINE, CALL])
+def test_where_things_fail_no_point_is_tried_that_a_run_without_failures_has(ground, kind):
+    ground, ticket = ground("05", 10), make_ticket("closely")
+    result, = sweep(ground, kind, ticket, scenarios=(replace(FAILING, beyond=True),))
+    assert (result.fault, result.could_not) == (None, None)
+    points, start = [[place for _, *place in scout(ground, kind, scenario, ticket)[0]] for scenario in (FAILING, START)]
+    tried = len(result.outcomes) - 1 + result.left_out
+    assert result.outcomes[0].point == "without any kill" and 10 < tried < len(points)
+    if kind == LINE:
+        assert all(list(outcome.like) not in start for outcome in result.outcomes[1:])
+    else:
+        assert points[:len(points) - tried] == start[:len(points) - tried], "up to the first failure nothing differs"
 
 
 def test_of_very_many_things_the_last_are_kept():

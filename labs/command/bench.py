@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from rich.console import Console
-from rich.table import Table
 
 from labs.harness.ground import Ground
 from labs.harness.staging import KIT
@@ -17,6 +16,7 @@ from labs.harness.sweeps.rules import judged
 from labs.harness.sweeps.trial import RESUME, START, Trial
 from labs.harness.tickets import make_ticket
 
+from .preflight import preflight, refuse
 from .sweeping import proving_ground
 
 # What a loop without a fork server does: a new interpreter follows the lines of the program, and kills itself at one.
@@ -33,32 +33,38 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def show_bench(program=None, points=60):
-    """Print, for each kind of sweep, its kill points per second and those of a plain loop. Returns an exit code: 1 where a point was bad."""
-    console = Console(highlight=False)
-    ticket = make_ticket("bench")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("kind", "points", "seconds", "points/s", "plain loop", "of them", "gain"):
-        table.add_column(name, justify="left" if name == "kind" else "right")
-    path, bad = program or max(KIT.glob("solutions/[0-9][0-9]"), default=KIT / "starter"), 0
+    """Print, for each kind of sweep as it ends, its kill points per second and those of a plain loop.
+
+    Returns an exit code: 1 where a point was bad, 2 for a program that does not run.
+    """
+    console, ticket = Console(highlight=False), make_ticket("bench")
+    path, bad, total = program or max(KIT.glob("solutions/[0-9][0-9]"), default=KIT / "starter"), 0, 0.0
     with proving_ground(path, None, 1) as ground:
+        if unfit := preflight(ground, ticket):
+            about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": str(path), "seed": 1, "what": "sweep", "lab": "05"}
+            return refuse(ground.staged.name, unfit, about)
         console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
-                      "on one core,\nover some of the points, evenly spread.\n")
-        total = 0.0
+                      "on one core, over some of the points, evenly spread; it takes most of the time.\n")
+        _say_row(console, "kind", ("points", "seconds", "points/s", "plain loop", "of them", "gain"), "dim")
         for kind in KINDS:
             with console.status(f"{kind}: the sweep"):
                 found = sweep(ground, kind, ticket)
             count, seconds = sum(len(result.outcomes) for result in found), sum(result.seconds for result in found)
             bad, total = bad + sum(len(result.bad) for result in found), total + seconds
             if not count:
-                table.add_row(kind, *["–"] * 6)
+                _say_row(console, kind, ["–"] * 6)
                 continue
             with console.status(f"{kind}: the plain loop"), one_core():
                 tried, plain_seconds = plain_loop(ground, kind, ticket, max(1, count // points))
             rate, plain = count / seconds, tried / plain_seconds
-            table.add_row(kind, f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}/s", f"{tried}", f"{rate / plain:.1f}×")
-    console.print(table)
+            _say_row(console, kind, (f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}/s", f"{tried}", f"{rate / plain:.1f}×"))
     console.print(f"all sweeps: {total:.1f} s, {bad} bad points")
     return 1 if bad else 0
+
+
+def _say_row(console, kind, figures, style=""):
+    """A row of the table, printed as soon as it is known."""
+    console.print(f"{kind:<9}" + "".join(f"{figure:>12}" for figure in figures), style=style, soft_wrap=True)
 
 
 def plain_loop(ground, kind, ticket, every):

@@ -66,11 +66,11 @@ def entries(text):
 
 
 def last_run(labs):
-    """What the last run of the suites left in .lab-evidence: a Tally per lab, and the dict that says which run it was.
+    """What the last run of the suites left in .lab-evidence, whatever was swept since: a Tally per lab, and the dict that says which run it was.
 
     Hidden checks count where that run had them. Raises Refused where nothing is left of a run.
     """
-    folder = EVIDENCE / "latest"
+    folder = max((path.parent for path in EVIDENCE.glob("*/results.jsonl") if not path.parent.is_symlink()), default=EVIDENCE / "latest")
     try:
         found = list(entries((folder / "results.jsonl").read_text(errors="replace")))
     except OSError:
@@ -89,10 +89,12 @@ def last_run(labs):
 
 
 def about(session):
-    """What the session in an evidence folder says of itself: `began`, `program`, `seed`, `selection`, as far as it can be read."""
+    """What the session in an evidence folder says of itself, as far as it can be read: `began`, `program`, `seed`, `selection`; `what` it was
+    of, checks or sweeps; of sweeps, the `lab`.
+    """
     try:
         found = json.loads((session / "session.json").read_text())
     except (OSError, ValueError):
         found = None
-    unknown = {"began": "at an unknown time", "program": "an unknown program", "seed": "?", "selection": False}
+    unknown = {"began": "an unknown time", "program": "an unknown program", "seed": "?", "selection": False, "what": "check"}
     return unknown | (found if isinstance(found, dict) else {})

@@ -1,4 +1,4 @@
-"""The evidence of checks that failed: their stories, and where everything else about them is."""
+"""The evidence of checks and sweeps that failed: their stories, and where everything else about them is."""
 
 import re
 import textwrap
@@ -19,7 +19,7 @@ COPIED = ("look", "again", "hint")                         # labels of paths and
 
 
 def show_evidence(name=None, open_it=False):
-    """Print the story of the first failed check of the last run that had one, or of the one that `name` is part of.
+    """Print the story of the first failed check, or sweep, of the last run that had one, or of the one that `name` is part of.
 
     Returns an exit code. Raises Refused where no run has left a failure, or none of that name.
     """
@@ -59,8 +59,9 @@ def _last_failures():
 
 def _say_which_run(console, session, failed):
     run, latest = about(session), (EVIDENCE / "latest").resolve()
-    checks = "1 check" if failed == 1 else f"{failed} checks"
-    console.print(f"[bold]{checks} failed[/] in the run of {run['began']}, of {run['program']}, seed {run['seed']}")
+    rules = f", by the rules of lab {run['lab']}" if "lab" in run else ""
+    console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
+                                f" in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
     if latest != session.resolve() and latest.is_dir():
         console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed.", style="yellow")
 

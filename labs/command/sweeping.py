@@ -1,9 +1,11 @@
 """Any program that keeps the contract, put through the sweeps: a conformance test for durable flows."""
 
 import json
+import shlex
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,19 +19,23 @@ from labs.harness.outside import Outside
 from labs.harness.scratch import scratch
 from labs.harness.staging import NoProgram, stage
 from labs.harness.story import wrapped
-from labs.harness.sweeps import DOUBLE, KINDS, RACE, RESUME, START, sweep
+from labs.harness.sweeps import CALL, DOUBLE, KINDS, LINE, RACE, RESUME, START, sweep
 from labs.harness.sweeps.result import Result
 from labs.harness.sweeps.rules import OF_LAB
+from labs.harness.sweeps.trial import DOWN, FAILING
 from labs.harness.tickets import make_ticket
 
 from .kit import EVIDENCE, shown
 from .mapped import bad_lines
+from .preflight import preflight, refuse
 from .refused import Refused
 
 NAMES = {"line": "at every line", "syscall": "before every system call", "double": "twice", "race": "in races", "power": "by power cut"}
 PASSED, FAILED, COULD_NOT, NOT_APPLICABLE = "passed", "failed", "could not check", "not applicable"
 SIGNS = {PASSED: ("✓", "green"), FAILED: ("✗", "bold red"), COULD_NOT: ("?", "yellow"), NOT_APPLICABLE: ("–", "dim")}
-FIRST_RESUME = "03"   # the lab
+FIRST_RESUME, FAILURES = "03", "05"   # labs
+#: What the outside does to a program from lab FAILURES on, by kind of sweep: the same as in the checks of that lab.
+FAILING_IN = {LINE: (FAILING,), CALL: (FAILING, DOWN)}
 EXIT_CODES = {PASSED: 0, NOT_APPLICABLE: 0, FAILED: 1, COULD_NOT: 3}
 
 
@@ -49,23 +55,33 @@ def proving_ground(program, command, seed):
 
 
 def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05"):
-    """Sweep a program by these kinds and say what was found. Returns an exit code: 0, 1 for bad points, 3 where something could not be checked."""
+    """Sweep a program by these kinds and say what was found.
+
+    Returns an exit code: 0, 1 for bad points, 2 for a program that does not even run undisturbed, 3 where something could not be checked, or
+    nothing was.
+    """
     console = Console(highlight=False, stderr=as_json)
-    results, ticket = {}, make_ticket(f"{seed} sweep")
+    results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
     try:
         with proving_ground(program, command, seed) as ground:
+            about = {"began": began, "program": str(program), "seed": seed, "what": "sweep", "lab": lab}
+            with console.status("one run that nobody kills"):
+                unfit = preflight(ground, ticket)
+            if unfit:
+                return refuse(ground.staged.name, unfit, about, as_json)
             if not as_json:
-                console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}")
+                console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}", soft_wrap=True)
+                console.print(Text(_not_tried(program, command, lab), "dim"), soft_wrap=True)
             for kind in kinds:
                 if lab < FIRST_RESUME and kind in (DOUBLE, RACE):
                     results[kind] = [Result(kind, not_applicable=f"a program resumes from lab {FIRST_RESUME} on")]
                 else:
-                    scenarios = (START,) if lab < FIRST_RESUME else (START, RESUME)
-                    results[kind] = [result.under(OF_LAB[lab]) for result in _watched(console, ground, kind, ticket, scenarios)]
+                    results[kind] = [result.under(OF_LAB[lab]) for result in _watched(console, ground, kind, ticket, scenarios_of(kind, lab))]
                 if not as_json:
                     _say(console, kind, results[kind])
             struck = [struck for found in results.values() for result in found for struck in result.struck]
             sources, evidence = ground.staged.sources, Evidence(EVIDENCE)
+            evidence.about(about)
             kept = _keep(evidence, ground, results)
             if any(point.outcome in killmap.BAD for point in struck):
                 kept.append(evidence.keep_page("killmap.html", killmap.page(
@@ -84,8 +100,22 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
         console.print()
         for path in kept:
             console.print(f"look  {shown(path)}", soft_wrap=True)
-    codes = {EXIT_CODES[_verdict(found)] for found in results.values()}
-    return EXIT_CODES[FAILED] if EXIT_CODES[FAILED] in codes else max(codes)
+    verdicts = {_verdict(found) for found in results.values()}
+    if verdicts == {NOT_APPLICABLE}:
+        print("nothing was tested: no kind that was asked for says anything of this program", file=sys.stderr)
+        return EXIT_CODES[COULD_NOT]
+    return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
+
+
+def _not_tried(program, command, lab):
+    words = ["pytest", *(["labs"] if lab >= FAILURES else [f"labs/{number}" for number in ("01", "02", "03") if number <= lab]), "--program", str(program)]
+    return f"no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: {shlex.join(words + (['--command', command] if command else []))}"
+
+
+def scenarios_of(kind, lab):
+    """The Scenarios that a program is killed in, judged by the rules of `lab`."""
+    failing = FAILING_IN.get(kind, ()) if lab >= FAILURES else ()
+    return START, *([RESUME] if lab >= FIRST_RESUME else []), *(replace(scenario, beyond=True) for scenario in failing)
 
 
 def _watched(console, ground, kind, ticket, scenarios):
@@ -145,7 +175,7 @@ def _keep(evidence, ground, results):
             if result.bad:
                 program = next((outcome.program for outcome, _, _ in result.bad if outcome.program), None)
                 title = f"{ground.staged.name}, killed {NAMES[kind]}"
-                name = "-".join(filter(None, (kind, result.scenario.split(",")[0])))
+                name = "-".join((kind, *result.scenario.replace(",", "").split()))
                 lines = [title, *wrapped("why", result.fault), *result.bad[0][0].story]
                 kept.append(evidence.keep(name, lines, program, title, result.fault))
     return kept

@@ -9,7 +9,7 @@
     left-out.txt      what of all this could not be kept, and why; only where there is something to say
 
 The session's own folder, above those of its checks, has session.json (what was tested), results.jsonl (how each item
-ended, failed or not), and a lock for as long as the session lasts.
+ended, failed or not; a sweep has none), and a lock for as long as the session lasts.
 """
 
 import fcntl
@@ -84,12 +84,18 @@ class Evidence:
             return None
         return Path(self.root.name, self.folder.name, name)
 
-    def record(self, entry, about):
-        """Keep how one item of a check ended (results.jsonl), and what the session is `about` (session.json), if it can be."""
-        try:
+    def about(self, about):
+        """Keep what the session is `about` (session.json), if it can be."""
+        with suppress(OSError):
             self._begin()
             if not (self.folder / "session.json").exists():
                 (self.folder / "session.json").write_text(json.dumps(about), encoding="utf-8")
+
+    def record(self, entry, about):
+        """Keep how one item of a check ended (results.jsonl), and what the session is `about`, if it can be."""
+        self.about(about)
+        try:
+            self._begin()
             with open(self.folder / "results.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
         except OSError:

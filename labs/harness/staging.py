@@ -47,8 +47,8 @@ class Staged:
 
     @cached_property
     def files(self):
-        """Its own Python files, relative to the folder, in order."""
-        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py") if path.is_file())
+        """Its own Python files, relative to the folder, in order; but for empty ones, in which no line runs, like an `__init__.py` of ours."""
+        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.py") if path.is_file() and path.stat().st_size)
 
     @property
     def sources(self):
@@ -167,7 +167,8 @@ def _layers(program):
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]
-    raise NoProgram(f"{program} holds no program: it needs a __main__.py, or a folder starter/ with one")
+    raise NoProgram(f"{program} holds no program: it needs a __main__.py, or a folder starter/ with one; "
+                    "where it is started otherwise, say how with --command 'LINE'")
 
 
 def _name(program):

@@ -54,6 +54,11 @@ class Request:
         """Whether a service worked on it: it cannot be taken back from then on."""
         return self.made is not None
 
+    @property
+    def answered_well(self):
+        """Whether an answer went out that its sender can go on with."""
+        return self.status == "answered" and self.sent.status < 400 and not isinstance(self.sent.body, str)
+
 
 @dataclass(frozen=True)
 class Event:
@@ -138,7 +143,7 @@ class Account:
             self.changed.notify_all()
 
     def repeat(self, requests):
-        """Let requests that another account saw arrive here too, and be acted on where they were; nobody is answered.
+        """Let requests that another account saw arrive here too, be acted on where they were, and end as they did.
 
         An account whose seed is the same then says and makes the same.
         """
@@ -148,7 +153,8 @@ class Account:
                                        request.key, request.group, request.client)
                 if request.acted:
                     self.act(mine)
-                self.end(mine, "unanswered" if request.acted else "dropped")
+                answered = request.status == "answered"
+                self.end(mine, "answered" if answered else "unanswered" if request.acted else "dropped", request.sent if answered else None)
 
     # ---- what the server calls
 

@@ -1,5 +1,6 @@
 """The sweeps over every point of a run: each line event of its own files, each system call that leaves a trace."""
 
+import math
 import time
 from bisect import bisect
 from collections import Counter
@@ -9,7 +10,7 @@ from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .result import Result, Stories
 from .rules import aftermath, judged
-from .trial import Trial
+from .trial import RESUME, START, Trial
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
 LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of its trials takes longer, and WORK is for all of them
@@ -45,7 +46,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
         return result
     try:
-        events, result.blind = scout(ground, kind, scenario, ticket)
+        events, result.blind, failed = _scouted(ground, kind, scenario, ticket)
+        wanted = set(_beyond(ground, kind, ticket, events, failed) if scenario.beyond else range(1, len(events) + 1))
     except CouldNot as error:
         result.could_not = str(error)
         return result
@@ -56,8 +58,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.outcomes, result.seconds = [undisturbed], time.monotonic() - began
         return result
     result.undisturbed = undisturbed.broken
-    numbers = ground.sample(_chosen(events))
-    result.left_out = len(events) - len(numbers)
+    numbers = ground.sample([number for number in _chosen(events) if number in wanted])
+    result.left_out = len(wanted) - len(numbers)
     names = _names(kind, events)
     trace_free = TraceFree()
 
@@ -77,7 +79,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         done += 1
         progress(done, len(numbers))
 
-    result.outcomes = side_by_side(at, numbers, count, ground.threads)
+    # That it comes through the failures is the first point; of others there may be none.
+    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, count, ground.threads)]
     result.seconds = time.monotonic() - began
     return result
 
@@ -121,6 +124,11 @@ def scout(ground, kind, scenario, ticket, **keeping):
 
     Raises CouldNot.
     """
+    return _scouted(ground, kind, scenario, ticket, **keeping)[:2]
+
+
+def _scouted(ground, kind, scenario, ticket, **keeping):
+    """As scout(), and the seconds of time.monotonic() at which the first request came that failed, infinity where none did."""
     trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
     program = trial.program
     try:
@@ -129,7 +137,8 @@ def scout(ground, kind, scenario, ticket, **keeping):
             raise CouldNot(process.report["trouble"])
         events, count = process.report["all"], min(process.report["events"], FARTHEST)
         # Of very many line events not all are kept. Of the others only the number is known.
-        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program, scenario)
+        failed = next((request.received for request in program.outside.requests if not request.answered_well), math.inf)
+        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program, scenario), failed
     finally:
         ground.discard(program)
 
@@ -153,6 +162,17 @@ def _blind(kind, process, program, scenario):
     if process.code != (3 if scenario.ends == "failed" else 0):
         return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
     return None
+
+
+def _beyond(ground, kind, ticket, events, failed):
+    """The numbers of those points of a run that things fail in which a run without failures does not have. Raises CouldNot.
+
+    Of lines those that do not run there. Of calls all since `failed`, the seconds of the first failure: each attempt leaves another state.
+    """
+    if kind == CALL:
+        return [number for number, (at, *_) in enumerate(events, 1) if at > failed]
+    known = {tuple(place) for scenario in (START, RESUME) for _, *place in scout(ground, kind, scenario, ticket)[0]}
+    return [number for number, (_, *place) in enumerate(events, 1) if tuple(place) not in known]
 
 
 def _chosen(events):

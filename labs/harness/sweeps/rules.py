@@ -52,8 +52,7 @@ def the_run_is_finished_and_nothing_happens_twice(trial):
         return
     if trial.last.code != 0:
         said = f": “{trial.last.last_words[:160]}”" if trial.last.last_words else ""
-        raise Bad("broken" if trial.last.code == 6 else "lost",
-                  f"started again, `{trial.last.arguments[0]}` {trial.last.end}{said}; it should finish the run")
+        raise Bad("broken" if trial.last.code == 6 else "lost", f"{_again(trial)}{trial.last.end}{said}; it should finish the run")
     try:
         handled_once(trial.program, RUN, trial.ticket, _model_calls(trial))
     except ProgramFault as fault:
@@ -120,13 +119,16 @@ def _model_calls(trial):
 
 def _is_failed(trial):
     if trial.last.code != 3:
-        raise Bad("broken" if trial.last.code == 6 else "lost", f"started again, `{trial.last.arguments[0]}` {trial.last.end}; "
-                  "payments stay down, and it should end with exit code 3")
+        raise Bad("broken" if trial.last.code == 6 else "lost", f"{_again(trial)}{trial.last.end}; payments stay down, and it should end with exit code 3")
     record = _or_broken(trial.program.status, RUN)
     if record.get("state") != "failed" or record.get("step") != "refund":
         raise Bad("lost", f"payments stay down: the run should be `failed` at refund, it is {record.get('state')!r} at {record.get('step')!r}")
     if trial.program.outside.mails:
         raise Bad("lost", "the refund failed, and the mail was sent")
+
+
+def _again(trial):
+    return f"{'started again, ' if trial.kills else ''}`{trial.last.arguments[0]}` "
 
 
 def _or_broken(judge, *arguments):

@@ -18,13 +18,15 @@ POSTS = {"triage": "model", "refund": "refund", "reply": "mail"}   # the request
 class Scenario:
     """Which process of a run is swept: its `start`, or the `resume` after a kill at the boundary `after`.
 
-    `faults` are what goes wrong outside meanwhile. `ends` is the state that the run has to come to.
+    `faults` are what goes wrong outside meanwhile. `ends` is the state that the run has to come to. With `beyond` only those of its
+    points are tried that START and RESUME have not.
     """
 
     name: str
     after: tuple | None = None
     faults: tuple = ()
     ends: str = "done"
+    beyond: bool = False
 
 
 START = Scenario("start")

@@ -1,0 +1,79 @@
+"""Before a sweep: one run from its start to its end, killed by nobody. A program that fails it cannot be judged by kills."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from labs.harness.evidence import Evidence
+from labs.harness.processes import ProgramFault
+from labs.harness.story import tell, wrapped
+from labs.harness.sweeps.trial import RUN
+
+from .kit import EVIDENCE, shown
+
+CONNECTS = re.compile(r"connect|socket|url|http|host|address|unix", re.I)   # words of a client that reached nobody
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A program that does not run: `why`, to be put after its name; the lines of the story; the Program itself."""
+
+    why: str
+    lines: tuple
+    program: object
+
+
+def preflight(ground, ticket):
+    """Run the program of `ground` once, undisturbed. Returns None where it came to its end as the contract says, else an Unfit."""
+    program, late = ground.program("undisturbed"), None
+    try:
+        process = program.start(ticket, RUN).wait()
+    except ProgramFault as fault:   # it hangs, or says too much
+        process, late = program.processes[-1], str(fault)
+    first, line, _ = process.stdout.partition("\n")
+    if trouble := process.report and process.report["trouble"]:
+        why, advice = f"cannot be run: {trouble}", ["the command line is run in a copy of DIR: it begins with a program on PATH, or with the path from "
+                                                    "there to a file that may be executed"]
+    elif late or process.code != 0:
+        why, advice = f"does not finish undisturbed: {late or f'{process} {process.end}'}", _advice(ground, program, process)
+        why += f"; it said last: “{process.last_words[:300]}”" if process.last_words else "; it said nothing on stderr"
+    elif not line or first.removesuffix("\r") != RUN:
+        why = f"does not print its run id: the first line on stdout of {process} should be {RUN} alone, it is {first[:160]!r}"
+        advice = ["print the id on a line of its own, before all else, and flush it: so whoever started a run learns that it is recorded"]
+    else:
+        ground.discard(program)
+        return None
+    return Unfit(why, (*tell(program), *(line for one in advice for line in wrapped("mend", one))), program)
+
+
+def _advice(ground, program, process):
+    """What may be behind it, in sentences."""
+    staged, missing = ground.staged, re.search(r"No module named '(\w+)", process.last_words)
+    if missing and staged.module not in (None, missing[1]):
+        name = missing[1]
+        if any((staged.folder / staged.module / path).exists() for path in (name, f"{name}.py")):
+            return [f"the folder is run as a package, like `python -m {staged.module}`: write `from . import {name}`, or start it with "
+                    "--command 'python3 .', which finds what is beside __main__.py"]
+        return [f"it is run by {sys.executable}: install {name} there, or name another Python with --command, which copies all of DIR"]
+    if not program.outside.requests and (CONNECTS.search(process.stderr) or process.stdout.startswith(RUN)):
+        return [f"no request of it arrived; OUTSIDE was {ground.server.address}, a Unix socket: its HTTP client has to connect to that path"]
+    return []
+
+
+def refuse(name, unfit, about, as_json=False):
+    """Say that a program was not swept, and why; keep the evidence. Returns the exit code."""
+    evidence, title = Evidence(EVIDENCE), f"{name}, undisturbed"
+    evidence.about(about)
+    kept = evidence.keep("undisturbed", [title, *wrapped("why", unfit.why), *unfit.lines], unfit.program, title, unfit.why)
+    look = [f"look  {shown(EVIDENCE.parent / kept)}"] if kept else []
+    if as_json:
+        print(json.dumps({"program": name, "seed": about["seed"], "lab": about["lab"], "evidence": [str(EVIDENCE.parent / kept)] if kept else [],
+                          "kinds": {}, "reason": unfit.why, "story": list(unfit.lines)}))
+    console, end = Console(highlight=False, stderr=True), "Nothing was swept; labs/CONTRACT.md says how a program is started, and what it has to do then."
+    for line in (f"labs: {name} {unfit.why}. {end}", *unfit.lines, *look):
+        console.print(Text(line), soft_wrap=True)
+    return 2
