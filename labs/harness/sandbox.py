@@ -36,7 +36,7 @@ class Sandbox:
     def detail(self):
         """What was used, in a sentence."""
         around = {"bubblewrap": "bubblewrap: process, network, IPC and mount namespaces", "landlock": "no namespaces", "process": "no namespaces"}
-        within = {"view": "each start in a user and mount namespace of its own", "landlock": f"each start under Landlock (ABI {confine.abi()})",
+        within = {"view": "each start in a user, mount, IPC and network namespace of its own", "landlock": f"each start under Landlock (ABI {confine.abi()})",
                   "limits": "nothing that keeps a start from files"}
         user = "another user" if self.user is not None else "the grader's own user"
         return f"{around[self.level]}; {within[self.how]}; {user}; limits on memory, processes, files, CPU and output"
@@ -87,13 +87,16 @@ class Sandbox:
             for name in ("labs", "solutions", "grader", "starter", "notebooks"):
                 if (kit / name).is_dir():
                     command += ["--tmpfs", kit / name, "--remount-ro", kit / name]
-        command += ["--ro-bind", _HARNESS, inside, "--bind", session, session, "--ro-bind", staged, staged, "--chdir", "/", "--"]
+        command += ["--ro-bind", _HARNESS, inside, "--bind", session, session, "--ro-bind", staged, staged]
+        # What is mounted is ours, where we are not root, and would last from start to start.
+        command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]
         words = [f"{inside}/{Path(word).name}" if str(word).startswith(f"{_HARNESS}/") else word for word in words]
         return [*map(str, command), *words]
 
     def confined(self, session, socket, home, place):
         """What a start in this sandbox is told about how it is confined: `confined` in keeper.keep()."""
-        found = {"how": self.how, "arena": str(session), "writable": [str(home), str(place)], "shown": [str(socket)]}
+        # Python itself, for it may be under a folder that is hidden, like /tmp.
+        found = {"how": self.how, "arena": str(session), "writable": [str(home), str(place)], "shown": [str(socket), *map(str, _python())]}
         if self.how == "landlock":
             found["readable"] = [*_SYSTEM, "/proc", "/dev", *map(str, _python()), str(socket)]
         return found
