@@ -12,6 +12,8 @@ import resource
 import stat
 import struct
 
+from . import withheld
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 
@@ -27,7 +29,7 @@ class CannotConfine(Exception):
 
 
 def enter(confined):
-    """Shut this process in, for good. `confined` is a dict, what sandbox.py makes of a start. Raises CannotConfine.
+    """Shut this process in, for good. `confined` is a dict, what sandbox.py makes of a start. Raises CannotConfine or OSError.
 
     `how` is "view", "landlock" or "limits"; `writable` the folders that it may write to, `shown` further paths that it needs,
     `arena` the folder that all of them are in; `readable` what it may read where it is Landlock that says so.
@@ -37,6 +39,8 @@ def enter(confined):
         _scope()
     elif confined["how"] == "landlock":
         _landlock(confined["writable"], confined["readable"])
+    if confined["how"] != "limits":
+        withheld.withhold()
     limits()
 
 

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import confine
+from . import confine, withheld
 
 _HARNESS = Path(__file__).resolve().parent
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix")
@@ -52,12 +52,14 @@ class Sandbox:
             elif confine.abi() < 4:
                 found.append("it may open TCP connections")
             if self.how == "landlock":
-                found.append("it may keep things in System V IPC, and in the times and modes of files")
+                found.append("it may keep things in the times and modes of files")
             if self.user is None:
                 found.append("it may signal, and stop, the grader's processes" if self.how != "landlock" or confine.abi() < 6 else
                              "it is the grader's user")
         elif self.how == "landlock":
-            found.append("it may keep things in System V IPC, and in the times and modes of files in its place")
+            found.append("it may keep things in the times and modes of files in its place")
+        if not withheld.KNOWN and self.how != "limits":
+            found.append("it may keep things in the kernel's keyrings and System V IPC, and change the limits of processes of its user")
         if self.user is None:
             found.append("the limit on processes counts all of the grader's user")
         return found
