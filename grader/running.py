@@ -119,7 +119,7 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
 def _session(program, records, evidence, options, sessions, checks, until):
     """One session. Returns its exit code, or "late" where it was ended for taking too long."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-I", str(KIT / "grader" / "trusted.py"), str(reading), "-c", str(KIT / "grader" / "pytest.ini"),
+    command = [sys.executable, "-I", str(KIT / "grader" / "trusted.py"), str(reading), "-c", str(KIT / "grader" / "trusted.ini"),
                "--rootdir", str(KIT), "--confcutdir", str(KIT / "labs"), "-p", "pytest_timeout", "--timeout", f"{options.check_seconds:g}",
                *(str(KIT / "labs" / what) for what in checks or options.labs), "--program", str(program), "--lab-seed", str(options.seed),
                "--lab-sample", str(options.sample), "--lab-isolation", options.isolation, "--lab-results", str(records), "--lab-continue",

@@ -41,9 +41,14 @@ def _check(check, there, entries, evidence):
     passed = worst == Status.PASSED
     why = None if passed else entry.get("why") or ("the suite has no such check" if not there else "there is no record that it passed")
     return CheckResult(test=check.test, does=check.does, hidden=check.hidden, possible=check.points, points=check.points if passed else 0,
-                       status=worst, seconds=round(sum(entry["seconds"] for entry in entries.values()), 3), why=why,
-                       story=None if passed else entry.get("story"),
+                       status=worst, seconds=round(sum(entry["seconds"] for entry in entries.values()), 3), why=_valid(why),
+                       story=None if passed else _valid(entry.get("story")),
                        evidence=f"{evidence}{entry['evidence']}" if not passed and entry.get("evidence") else None)
+
+
+def _valid(text):
+    """A text that can be written down: a program may print half a letter, which is none in any encoding."""
+    return text and text.encode(errors="backslashreplace").decode()
 
 
 def _status(entry):

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from labs.harness import scratch
+from labs.harness.sandbox import USERS
 from labs.harness.staging import SHIPPED
 
 from . import battery, isolation, results
@@ -23,6 +24,7 @@ from .suites import LABS, MISTAKES, failed_checks, named_checks, passed, red_by_
 
 SAMPLE = 8             # the starter and the solutions meet each 8th point of a sweep; the mistakes each one
 ATTACKS_SAMPLE = 20    # and the attacks each 20th
+KEY = 0x6B70           # of the System V objects that the attacks try to make
 NEIGHBOUR = ["01/test_record.py::test_a_bad_ticket_is_refused", "01/test_record.py::test_a_killed_run_shows_its_step_and_the_finished_results",
              "03/test_resume.py::test_a_killed_run_is_finished", "03/test_killed_at_every_line.py::test_a_run_killed_at_any_line_is_finished"]
 
@@ -33,7 +35,7 @@ def run_selftest(jobs, quick=False):
     `quick` leaves the mistakes out.
     """
     console, began = Console(highlight=False), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="killproof-selftest-") as folder:
+    with tempfile.TemporaryDirectory(prefix="grader-selftest-") as folder:
         bad = _laws(Path(folder), jobs, quick, console) + _attacks(jobs, console)
     console.print(Text(f"{bad or 'nothing'} is not as it has to be; {time.monotonic() - began:.0f} s", "bold red" if bad else "bold green"))
     return 1 if bad else 0
@@ -107,8 +109,8 @@ def graded(attacks, jobs, console=None):
     """Grade attacks as one batch, with an honest neighbour. Yields for each, for that one and for the machine: its name, what it is about, and what
     is wrong with how it ended, in sentences.
     """
-    report, before = Path(tempfile.mkdtemp(prefix="killproof-selftest-report-")), _machine()
-    with tempfile.TemporaryDirectory(prefix="killproof-selftest-class-") as folder:
+    report, before = Path(tempfile.mkdtemp(prefix="grader-selftest-report-")), _machine()
+    with tempfile.TemporaryDirectory(prefix="grader-selftest-class-") as folder:
         for name, attack in (*attacks.items(), (battery.HONEST, None)):
             battery.submit(name, attack, Path(folder, name))
         checks = {**{name: attack.checks for name, attack in attacks.items()}, battery.HONEST: NEIGHBOUR}
@@ -149,7 +151,8 @@ def _machine():
         found.update(f"mount {line.split()[1]}" for line in Path("/proc/self/mounts").read_text().splitlines() if scratch.PREFIX in line)
     for kind in ("shm", "sem", "msg"):
         if os.path.exists(f"/proc/sysvipc/{kind}"):
-            found.update(f"System V {kind} {line.split()[:2]}" for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:])
+            names, *lines = map(str.split, Path(f"/proc/sysvipc/{kind}").read_text().splitlines())
+            found.update(f"System V {kind} {line[1]}" for line in lines if int(line[0]) == KEY or int(line[names.index("uid")]) >= USERS[0])
     return found
 
 

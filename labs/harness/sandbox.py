@@ -17,7 +17,7 @@ from . import confine, withheld
 _HARNESS = Path(__file__).resolve().parent
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix")
 _INSIDE = "/killproof"                        # where the harness is in the sandbox
-_USERS = 0x40000000, 0x3FFFFFF                # where nobody has a user: the first, and how many
+USERS = 0x40000000, 0x3FFFFFF                # where nobody has a user: the first, and how many
 
 
 class NoSandbox(Exception):
@@ -128,7 +128,7 @@ def sandbox(level, how=None, name=""):
         raise NoSandbox("bubblewrap is not installed")
     if level == "landlock" and not confine.abi():
         raise NoSandbox("the kernel has no Landlock")
-    first, count = _USERS
+    first, count = USERS
     other = os.geteuid() == 0 and (level == "bubblewrap" or _python_is_open())
     return Sandbox(level, how or {"bubblewrap": "view", "landlock": "landlock", "process": "limits"}[level],
                    first + zlib.crc32(name.encode(errors="replace")) % count if other else None)
