@@ -43,7 +43,7 @@ def run_selftest(jobs, quick=False):
 
 def tell(console, name, what, wrong):
     """Print a line of the self-test and what is `wrong`, in sentences. Returns whether there was any."""
-    console.print(Text.assemble(("✗ ", "red") if wrong else ("✓ ", "green"), (name, "bold"), f"  {what}"))
+    console.print(Text.assemble(("✗ ", "red") if wrong else ("✓ ", "green"), (name, "bold"), f"  {what}"), soft_wrap=True)
     for sentence in wrong:
         console.print(Text(f"    {sentence}", "red"), soft_wrap=True)
     return bool(wrong)
