@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import psutil
 import pytest
 
 from grader.isolation import LADDER
-from labs.harness import confine, withheld
+from labs.harness import confine, kept, withheld
 from labs.harness.kept import Cell, ForkServer, Kept
+from labs.harness.processes import ProgramFault
 from labs.harness.sandbox import NoSandbox, sandbox
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT
@@ -416,6 +418,57 @@ def test_nothing_of_it_stays_when_the_harness_is_killed(wards, rung):
     assert str(home) not in Path("/proc/self/mounts").read_text()
     with scratch():   # the next session removes what was left
         assert not home.exists()
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(kept, "PATIENCE", 1.0)
+
+
+def stopped_by_a_program(ward, whose):
+    """A start, and SIGSTOP for its keeper or the fork server: what a program may send where Landlock does not keep signals in."""
+    started = ward.begin("import signal; print('here', flush=True); signal.pause()")
+    assert started.stdout.readline() == b"here\n"
+    keeper = psutil.Process(started.pid).parent()
+    (keeper if whose == "keeper" else keeper.parent()).suspend()
+    started.stdin.close()
+    return started
+
+
+@pytest.mark.parametrize("rung", [VIEW, NOTHING])
+def test_a_keeper_that_is_stopped_costs_the_program_its_check_and_nobody_the_time(hasty, rung):
+    with scratch() as folder:
+        (folder / "ward").mkdir()
+        folder.chmod(0o711)
+        ward = Ward(rung, folder / "ward")
+        started = stopped_by_a_program(ward, "keeper")
+        program = psutil.Process(started.pid)
+        started.signal(signal.SIGKILL)
+        assert started.wait() == -signal.SIGKILL
+        assert "stopped, a process that watches it" in started.fault and ward.forks.broken
+        processes = [program, *psutil.Process(ward.forks.pid).children(recursive=True)]
+        started.stdout.close()
+        started.stderr.close()
+        ward.close()
+        _, alive = psutil.wait_procs(processes, timeout=20)
+        assert not alive
+
+
+def test_a_fork_server_that_is_stopped_is_replaced(hasty):
+    with scratch() as folder:
+        (folder / "ward").mkdir()
+        folder.chmod(0o711)
+        ward = Ward(VIEW, folder / "ward")
+        started = stopped_by_a_program(ward, "server")
+        with pytest.raises(ProgramFault, match="stopped, a process that watches it"):
+            ward.begin("pass")
+        assert ward.forks.broken
+        started.signal(signal.SIGKILL)
+        started.wait()
+        started.stdout.close()
+        started.stderr.close()
+        ward.close()
+        assert not psutil.pid_exists(ward.forks.pid)
 
 
 # ---- what is said of it
