@@ -73,7 +73,8 @@ def test_an_attack_that_ends_otherwise_than_it_has_to_is_told(attack, result, wo
 
 
 def test_an_attack_that_ends_as_it_has_to_is_no_fault():
-    described = battery.Attack(attack="It tries something or other.", stopped_by="Something that stands in its way.", fails={A_CHECK: ["failed", "timeout"]})
+    described = battery.Attack(attack="It tries something or other.", stopped_by="Something that stands in its way.",
+                               fails={A_CHECK: ["failed", "timeout"]})
     assert battery.wrong(described, a_result(Status.TIMEOUT)) == []
 
 

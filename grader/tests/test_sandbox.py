@@ -99,9 +99,10 @@ def view(wards):
 SEARCH = """
 import json, os
 found = []
-for top in ("/", os.path.dirname(os.environ["LAB_HOME"]), os.environ["KIT"], os.environ["KIT"] + "/labs", os.environ["KIT"] + "/labs/01/hidden"):
+kit = os.environ["KIT"]
+for top in ("/", os.path.dirname(os.environ["LAB_HOME"]), kit, kit + "/labs", kit + "/labs/01/hidden"):
     for folder, folders, files in os.walk(top):
-        folders[:] = [name for name in folders if os.path.join(folder, name) not in ("/proc", "/usr", "/sys") and name not in ("lib", "site-packages")]
+        folders[:] = [name for name in folders if folder + name not in ("/proc", "/usr", "/sys") and name not in ("lib", "site-packages")]
         found += [os.path.join(folder, name) for name in files if name == "lab.toml" or name.startswith("test_killed")]
 for number in os.listdir("/proc"):
     for way in ("root", "cwd"):
@@ -137,7 +138,8 @@ MARK = f"mark-of-{os.getpid()}"
 WRITE_EVERYWHERE = f"MARK = {MARK!r}" + """
 import json, os
 written = []
-places = {"/dev", "/killproof/labs", "/usr/local/lib", "/var/tmp", "/dev/shm", "/dev/mqueue", os.environ["LAB_HOME"], os.getcwd(), os.path.dirname(os.environ["LAB_HOME"]),
+places = {"/dev", "/killproof/labs", "/usr/local/lib", "/var/tmp", "/dev/shm", "/dev/mqueue", os.environ["LAB_HOME"], os.getcwd(),
+          os.path.dirname(os.environ["LAB_HOME"]),
           *(line.split()[1] for line in open("/proc/self/mounts")), "/", "/tmp", "/run", "/var", "/etc", "/root", "/killproof", os.environ["KIT"],
           os.path.dirname(os.environ["LAB_HOME"]) + "/staged", os.path.dirname(os.path.dirname(os.environ["LAB_HOME"]))}
 for place in places:
@@ -278,7 +280,8 @@ def test_it_mounts_nothing_even_in_namespaces_of_its_own(view):
         import ctypes, json
         libc = ctypes.CDLL(None)
         libc.unshare(0x10000000 | 0x20000)
-        print(json.dumps([libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None), libc.umount2(b"/dev/shm", 2), libc.mount(None, b"/", None, 32 | 4096, None)]))
+        print(json.dumps([libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None), libc.umount2(b"/dev/shm", 2),
+                          libc.mount(None, b"/", None, 32 | 4096, None)]))
         """).said == [-1, -1, -1]
 
 
@@ -477,7 +480,7 @@ def test_what_a_level_lacks_is_said():
     def lacks(rung):
         level, _, how = rung.partition("/")
         return " ".join(sandbox(level, how).lacks)
-    assert lacks(VIEW) == ("" if os.geteuid() == 0 else "the limit on processes counts all of the grader's user")
+    assert lacks(VIEW).startswith("" if os.geteuid() == 0 else "the limit on processes counts") and bool(lacks(VIEW)) == bool(os.geteuid())
     for rung, words in [(LANDLOCKED, "times and modes"), (BARE, "sees the machine's processes"), (NOTHING, "hidden checks")]:
         try:
             assert words in lacks(rung)

@@ -1,8 +1,8 @@
 """What a start shuts itself into before the program's first line, inside whatever sandbox there is (sandbox.py).
 
-A *view*: a user, a mount, an IPC and a network namespace of its own, in which the home and the start's own place are all that it can
-write to and that lasts; /tmp and /dev/shm are fresh and gone at its end, and no other start can be spoken with. Where the kernel does not let it have one,
-*landlock*: the same files, refused rather than hidden. And limits, in any case.
+A *view*: a user, a mount, an IPC and a network namespace of its own, in which the home and the start's own place are all that
+it can write to and that lasts; /tmp and /dev/shm are fresh and gone at its end, and no other start can be spoken with. Where
+the kernel does not let it have one, *landlock*: the same files, refused rather than hidden. And limits, in any case.
 Sources: user_namespaces(7), mount(2), landlock(7), capabilities(7), getrlimit(2).
 """
 
@@ -46,8 +46,8 @@ def enter(confined):
 
 def limits():
     """Limit this process and all that it starts. The memory of all of them together is for the keeper to watch."""
-    for what, most in ((resource.RLIMIT_FSIZE, FILE), (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_NOFILE, OPEN), (resource.RLIMIT_DATA, 2 * MEMORY),
-                       (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU)):
+    for what, most in ((resource.RLIMIT_FSIZE, FILE), (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_NOFILE, OPEN),
+                       (resource.RLIMIT_DATA, 2 * MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU)):
         _, hard = resource.getrlimit(what)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (most, most))

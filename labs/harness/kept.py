@@ -127,9 +127,7 @@ class Kept:
             send(self._keeper, start, inner)
         for descriptor in inner:
             os.close(descriptor)
-        self._keeper.settimeout(PATIENCE)
-        message, pidfds = receive(self._keeper, 1)
-        self._keeper.settimeout(None)
+        message, pidfds = receive(self._keeper, 1) if _speaks(self._keeper, PATIENCE) else (None, [])
         if pidfds:
             message["pid"] = _number(pidfds[0])
             os.close(pidfds[0])
@@ -170,7 +168,7 @@ class Kept:
     def wait(self):
         try:
             while self.report is None:
-                if not select.select([self._keeper], [], [], PATIENCE / 4)[0]:
+                if not _speaks(self._keeper, PATIENCE / 4):
                     if self._struck and time.monotonic() - self._struck > PATIENCE:
                         return self._lost()
                     continue
@@ -195,7 +193,8 @@ class Kept:
         with suppress(OSError):
             os.waitpid(self.pid, 0)
         self.fault, self._server.broken = _KILLED, True
-        self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None, "all": None, "writes": None}
+        self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None,
+                       "all": None, "writes": None}
         return self.report["code"]
 
     def signal(self, number):
@@ -222,6 +221,13 @@ class Kept:
         # A word that comes when the program has ended is not for the next one: the keeper hears it before that one begins.
         with suppress(OSError):
             send(self._keeper, {"word": word})
+
+
+def _speaks(connection, seconds):
+    """Whether something comes by a socket, or its end, within so many seconds."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def _number(pidfd):

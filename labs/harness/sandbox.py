@@ -36,7 +36,8 @@ class Sandbox:
     def detail(self):
         """What was used, in a sentence."""
         around = {"bubblewrap": "bubblewrap: process, network, IPC and mount namespaces", "landlock": "no namespaces", "process": "no namespaces"}
-        within = {"view": "each start in a user, mount, IPC and network namespace of its own", "landlock": f"each start under Landlock (ABI {confine.abi()})",
+        within = {"view": "each start in a user, mount, IPC and network namespace of its own",
+                  "landlock": f"each start under Landlock (ABI {confine.abi()})",
                   "limits": "nothing that keeps a start from files"}
         user = "another user" if self.user is not None else "the grader's own user"
         return f"{around[self.level]}; {within[self.how]}; {user}; limits on memory, processes, files, CPU and output"
@@ -61,7 +62,7 @@ class Sandbox:
         if not withheld.KNOWN and self.how != "limits":
             found.append("it may keep things in the kernel's keyrings and System V IPC, and change the limits of processes of its user")
         if self.user is None:
-            found.append("the limit on processes counts all of the grader's user")
+            found.append("the limit on processes counts all of the grader's user, and none where that is root")
         return found
 
     def command(self, session, staged, socket, words):

@@ -12,7 +12,8 @@ def places():
     found = ["/", "/tmp", "/var/tmp", "/dev/shm", "/dev", "/run", "/run/lock", "/var", "/dev/mqueue", "/proc/self", "/proc", "/killproof", "/root",
              "/usr/local", "/etc", os.environ["HOME"], os.environ["TMPDIR"], tempfile.gettempdir(), os.getcwd(), os.path.dirname(__file__),
              os.path.dirname(home), os.path.dirname(os.path.dirname(home)), os.__file__.rpartition("/")[0]]
-    return [*found, *glob.glob("/dev/shm/*/"), *glob.glob("/dev/shm/*/*/"), *glob.glob("/proc/[0-9]*/cwd/"), *glob.glob("/proc/[0-9]*/root/dev/shm/*/")]
+    return [*found, *glob.glob("/dev/shm/*/"), *glob.glob("/dev/shm/*/*/"), *glob.glob("/proc/[0-9]*/cwd/"),
+            *glob.glob("/proc/[0-9]*/root/dev/shm/*/")]
 
 
 def find():
