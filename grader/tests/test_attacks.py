@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import battery, isolation, results, selftest
+from grader import battery, isolation, results, scoring, selftest
 from grader.results import CheckResult, LabResult, Outcome, Result, Status
 from grader.suites import LABS
 from labs.harness.manifest import BadManifest
@@ -122,3 +122,23 @@ def test_the_bomb_is_small(tmp_path):
     battery.submit("zip-bomb", ATTACKS["zip-bomb"], tmp_path / "bomb")
     path = tmp_path / "bomb" / "bomb.zip"
     assert path.stat().st_size < 1 << 20 < sum(member.file_size for member in zipfile.ZipFile(path).infolist()) >> 7
+
+
+# ---- what the battery needs of the grader
+
+def records_of(*checks, **entry):
+    return [{"collected": [[check[:2], check[3:], check.rpartition("::")[2]] for check in checks]},
+            *({"lab": check[:2], "check": check[3:], "item": check.rpartition("::")[2], "seconds": 0, "status": "failed", "kind": "failed", **entry}
+              for check in checks)]
+
+
+def test_half_a_letter_in_a_story_does_not_keep_a_result_from_being_written(tmp_path):
+    labs = scoring.lab_results(records_of(A_CHECK, why="it says \ud800", story="\ud800\x00"), ("01",), checks=[A_CHECK])
+    written = results.read(results.write(Result(name="x", source="x", outcome=Outcome.GRADED, labs=labs), tmp_path))
+    assert written.labs[0].checks[0].why == "it says \\ud800" and written.labs[0].checks[0].story == "\\ud800\x00"
+
+
+def test_of_chosen_checks_alone_there_are_results():
+    chosen = [A_CHECK, "03/test_resume.py::test_a_killed_run_is_finished"]
+    labs = scoring.lab_results(records_of(*chosen), ("01", "02", "03"), checks=chosen)
+    assert [f"{lab.number}/{check.test}" for lab in labs for check in lab.checks] == chosen

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from pathlib import Path
@@ -283,6 +285,26 @@ def test_it_mounts_nothing_even_in_namespaces_of_its_own(view):
         print(json.dumps([libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None), libc.umount2(b"/dev/shm", 2),
                           libc.mount(None, b"/", None, 32 | 4096, None)]))
         """).said == [-1, -1, -1]
+
+
+def test_python_may_be_in_a_folder_that_the_view_hides(wards):
+    wards(VIEW)   # or skip
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", place / "venv"], check=True)
+        done = subprocess.run([place / "venv" / "bin" / "python", "-c", textwrap.dedent(f"""
+            import sys
+            sys.path[:0] = {[str(KIT), *sys.path]!r}
+            from grader.tests.test_sandbox import Ward
+            from labs.harness.scratch import scratch
+            with scratch() as folder:
+                ward = Ward({VIEW!r}, folder)
+                print(ward.run("import sys; print(repr(sys.prefix).replace(chr(39), chr(34)))").said)
+                ward.close()
+            """)], capture_output=True, text=True)
+        assert done.stdout.strip() == str(place / "venv"), done.stderr
+    finally:
+        shutil.rmtree(place)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give it another user")
