@@ -90,9 +90,10 @@ class Batch:
                 found = Result(**about, outcome=Outcome.INVALID, reason=str(invalid))
             else:
                 records = self._records(name, taken.sha256, token)
-                run_checks(taken.program, records, self.report / "evidence" / f"{file_name(name)}{token}", self.options, self.sessions)
+                checks = self.options.checks.get(name, ())
+                run_checks(taken.program, records, self.report / "evidence" / f"{file_name(name)}{token}", self.options, self.sessions, checks)
                 entries = read_records(records)
-                labs = scoring.lab_results(entries, self.options.labs, "evidence/")
+                labs = scoring.lab_results(entries, self.options.labs, "evidence/", checks)
                 outcome, reason = scoring.outcome(entries, labs)
                 found = Result(**about, outcome=outcome, reason=reason, labs=labs, figures=scoring.figures(entries), dropped=taken.dropped,
                                notes=taken.notes, submission_hash=taken.sha256, seconds=round(time.monotonic() - since, 2))

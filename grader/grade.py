@@ -21,8 +21,9 @@ from .running import Options, Sessions
 GRADED, NOT_ALL, BUSY, STOPPED = 0, 1, 5, 130   # exit codes
 
 
-def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation, fresh, workers=None, engine="local", database=None, quiet=False):
-    """Grade what is not graded yet, write the reports, and return an exit code. Raises Refused."""
+def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation, fresh, workers=None, engine="local", database=None, quiet=False,
+          checks=None):
+    """Grade what is not graded yet, write the reports, and return an exit code. `checks` are as in Options. Raises Refused."""
     console = Console(highlight=False, quiet=quiet)
     report, numbers = Path(report), lab_numbers(labs)
     if not Path(submissions).exists():
@@ -32,7 +33,7 @@ def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation
         console.print(Text(f"Not the full isolation: {found.detail}. {'; '.join(reasons)}. `grader doctor` says what would help.", "yellow"))
         if require_isolation:
             raise Refused(f"--require-isolation: this machine does not give it ({reasons[0]}); `grader doctor` says what would help", 3)
-    options = Options(numbers, seed, sample, rung, workers or max(1, 3 * (os.cpu_count() or 1) // jobs))
+    options = Options(numbers, seed, sample, rung, workers or max(1, 3 * (os.cpu_count() or 1) // jobs), checks=checks or {})
     batch.refuse_report(report, Path(submissions).resolve())
     report.mkdir(parents=True, exist_ok=True)
     try:

@@ -15,8 +15,11 @@ _WORST_FIRST = (Status.SURVIVORS, Status.OUT_OF_MEMORY, Status.OUTPUT_LIMIT, Sta
                 Status.GRADER_ERROR, Status.COULD_NOT_CHECK, Status.MISSING, Status.PASSED, Status.NOT_APPLICABLE)
 
 
-def lab_results(found, labs, evidence=""):
-    """The LabResults of these labs, from the records that were `found`. `evidence` goes before the folders of evidence."""
+def lab_results(found, labs, evidence="", checks=()):
+    """The LabResults of these labs, from the records that were `found`. `evidence` goes before the folders of evidence.
+
+    With `checks`, like 02/test_effects.py::test_x, they are of these alone.
+    """
     items, there = defaultdict(dict), defaultdict(list)
     for lab, check, item in collected(found):
         there[lab, check].append(item)
@@ -24,9 +27,11 @@ def lab_results(found, labs, evidence=""):
         if "status" in entry:
             items[entry["lab"], entry["check"]][entry["item"]] = entry
     read = [manifest.read(KIT / "labs" / lab) for lab in labs]
-    return [LabResult(number=lab.number, title=lab.title,
-                      checks=[_check(check, there[lab.number, check.test], items[lab.number, check.test], evidence) for check in lab.checks])
-            for lab in read]
+    results = [LabResult(number=lab.number, title=lab.title,
+                         checks=[_check(check, there[lab.number, check.test], items[lab.number, check.test], evidence)
+                                 for check in lab.checks if not checks or f"{lab.number}/{check.test}" in checks])
+               for lab in read]
+    return [lab for lab in results if lab.checks]
 
 
 def _check(check, there, entries, evidence):
@@ -36,9 +41,14 @@ def _check(check, there, entries, evidence):
     passed = worst == Status.PASSED
     why = None if passed else entry.get("why") or ("the suite has no such check" if not there else "there is no record that it passed")
     return CheckResult(test=check.test, does=check.does, hidden=check.hidden, possible=check.points, points=check.points if passed else 0,
-                       status=worst, seconds=round(sum(entry["seconds"] for entry in entries.values()), 3), why=why,
-                       story=None if passed else entry.get("story"),
+                       status=worst, seconds=round(sum(entry["seconds"] for entry in entries.values()), 3), why=_valid(why),
+                       story=None if passed else _valid(entry.get("story")),
                        evidence=f"{evidence}{entry['evidence']}" if not passed and entry.get("evidence") else None)
+
+
+def _valid(text):
+    """A text that can be written down: a program may print half a letter, which is none in any encoding."""
+    return text and text.encode(errors="backslashreplace").decode()
 
 
 def _status(entry):

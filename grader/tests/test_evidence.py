@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from grader.tests.suites import run_suites
+from grader.suites import run_suites
 from rich.cells import cell_len
 
 from labs.harness import story

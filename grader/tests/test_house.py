@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from grader.tests.suites import LABS
+from grader.suites import LABS
 
 from labs.harness.events import CODES
 from labs.harness.outside import Outside

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.tests.suites import LABS, passed, run_suites
-from labs.harness import manifest
+from grader import suites
+from grader.suites import LABS, MISTAKES, failed_checks, run_suites
 from labs.harness.staging import KIT
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all suites of its kind
 
-MISTAKES = manifest.mistakes()
 CHECKS = {f"{lab}/{check.test}" for lab in LABS for check in LABS[lab].checks}
 SWEEPS = ("test_killed_anywhere.py", "test_killed_at_every_line.py")
 GOLDEN = Path(__file__).parent / "golden"
@@ -29,23 +28,11 @@ def side_by_side(function, names):
         return dict(zip(names, pool.map(function, names)))
 
 
-def failed_checks(results):
-    """The checks that did not pass, like `02/test_effects.py::test_x`; a check that broke is no failure but an error."""
-    broken = [(check, items) for checks in results.values() for check, items in checks.items()
-              if not set(items.values()) <= {"passed", "failed", "not applicable"}]
-    assert not broken, broken
-    return {f"{lab}/{check}" for lab, checks in results.items() for check, items in checks.items() if not passed(items)}
-
-
 @pytest.fixture(scope="module")
 def named_checks(tmp_path_factory):
     """For each mistake the outcome of the checks that it names."""
     folder = tmp_path_factory.mktemp("mistakes")
-
-    def run(name):
-        return run_suites(*(f"labs/{check}" for check in MISTAKES[name].caught_by), "--program", f"solutions/mistakes/{name}",
-                          results=folder / f"{name}.jsonl")
-    return side_by_side(run, MISTAKES)
+    return side_by_side(lambda name: suites.named_checks(name, folder / f"{name}.jsonl"), MISTAKES)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

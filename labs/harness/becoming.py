@@ -27,7 +27,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Note:
-    """A number and a line of text that the program's process tells its keeper without a system call."""
+    """A number, a line of text and a yes or no that the program's process tells its keeper without a system call."""
 
     def __init__(self):
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
@@ -48,6 +48,15 @@ class Note:
     def text(self, text):
         data = text.encode()[:1000]
         self._memory[8:8 + len(data)] = data
+
+    @property
+    def shut_in(self):
+        """Whether the process is confined, and may be looked into."""
+        return bool(self._memory[-1])
+
+    @shut_in.setter
+    def shut_in(self, whether):
+        self._memory[-1] = whether
 
     def close(self):
         self._memory.close()
@@ -72,6 +81,7 @@ def become(start, streams, lines, told):
         except (confine.CannotConfine, OSError) as error:
             told.text = f"{confine.CANNOT}: {error}"
             os._exit(127)
+        told.shut_in = True
     os.chdir(start["folder"])
     os.environ.clear()
     os.environ.update(start["environment"])

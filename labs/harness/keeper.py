@@ -185,9 +185,9 @@ class _Keeper:
         self.signal(signal.SIGKILL)
 
     def look_for_excess(self):
-        if self.code is None and not self.struck and time.monotonic() - self.looked > WATCH:
+        if self.code is None and not self.struck and not self.excess and self.told.shut_in and time.monotonic() - self.looked > WATCH:
             self.looked = time.monotonic()
-            self.excess = excess({self.pid, *_descendants(self.pid)}, self.home)
+            self.excess = excess({self.pid, *_descendants(self.pid)}, self.start["confined"]["writable"])
             if self.excess:
                 self.signal(signal.SIGKILL)
 

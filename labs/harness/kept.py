@@ -1,11 +1,13 @@
 """The fork server as the harness uses it, and starts by way of it: forked, watched and killed by a keeper of their own."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from .messages import receive, send
 from .processes import DEADLINE, ProgramFault
 from .sandbox import Sandbox
 
-_KILLED = "the program killed a process that watches it"
+PATIENCE = 20.0   # seconds in which a keeper, or the server, has to answer: one that a program has stopped never will
+_KILLED = "the program killed, or stopped, a process that watches it"
 _SERVER = Path(__file__).with_name("forkserver.py")
 _STARTER = ThreadPoolExecutor(1)
 
@@ -64,6 +67,7 @@ class ForkServer:
 
     def gone(self):
         """Say that the server, or a keeper, is not there any more. Raises ProgramFault, or RuntimeError where no program is to blame."""
+        self.broken = True
         if self.used:   # nobody but a program that it started can have done that
             raise ProgramFault(_KILLED) from None
         raise RuntimeError("the fork server did not start; what it said on stderr says why") from None
@@ -82,6 +86,9 @@ class ForkServer:
             self._ours.close()
             for keeper in self._idle:
                 keeper.close()
+        with suppress(ProcessLookupError):
+            if self.broken:   # keepers are of its group; one that is stopped would wait for ever
+                os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
 
 
@@ -114,12 +121,13 @@ class Kept:
         inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
         self.stdin, self.stdout, self.stderr = open(pipes[0][1], "wb"), open(pipes[1][0], "rb"), open(pipes[2][0], "rb")
         self._stands = {what: threading.Event() for what in ("ready", "at", "stopped")}
+        self._struck = None   # when it was told to kill it
         self.fault = None   # a sentence where the program has ended and there is no report that says how
         with suppress(OSError):
             send(self._keeper, start, inner)
         for descriptor in inner:
             os.close(descriptor)
-        message, pidfds = receive(self._keeper, 1)
+        message, pidfds = receive(self._keeper, 1) if _speaks(self._keeper, PATIENCE) else (None, [])
         if pidfds:
             message["pid"] = _number(pidfds[0])
             os.close(pidfds[0])
@@ -160,6 +168,10 @@ class Kept:
     def wait(self):
         try:
             while self.report is None:
+                if not _speaks(self._keeper, PATIENCE / 4):
+                    if self._struck and time.monotonic() - self._struck > PATIENCE:
+                        return self._lost()
+                    continue
                 message, _ = receive(self._keeper)
                 if message is None:
                     return self._lost()
@@ -175,16 +187,19 @@ class Kept:
         return self.report["code"]
 
     def _lost(self):
-        """Its keeper is gone, and nobody but the program can have done that. What is left of it is ours now."""
+        """Its keeper is gone, or stands still, and nobody but the program can have done that. What is left of it is ours now."""
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(OSError):
             os.waitpid(self.pid, 0)
         self.fault, self._server.broken = _KILLED, True
-        self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None, "all": None, "writes": None}
+        self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None,
+                       "all": None, "writes": None}
         return self.report["code"]
 
     def signal(self, number):
+        if number == signal.SIGKILL:
+            self._struck = self._struck or time.monotonic()
         self._say({signal.SIGKILL: "kill", signal.SIGSTOP: "stop", signal.SIGCONT: "cont"}[number])
 
     def stop(self):
@@ -206,6 +221,13 @@ class Kept:
         # A word that comes when the program has ended is not for the next one: the keeper hears it before that one begins.
         with suppress(OSError):
             send(self._keeper, {"word": word})
+
+
+def _speaks(connection, seconds):
+    """Whether something comes by a socket, or its end, within so many seconds."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def _number(pidfd):

@@ -140,7 +140,7 @@ class Process:
             return "was killed"
         if self.excess:
             return {"memory": f"held more than {MEMORY >> 20} MiB of memory and was ended",
-                    "files": f"wrote more than {HOME >> 20} MiB into LAB_HOME and was ended"}[self.excess]
+                    "files": f"had more than {HOME >> 20} MiB of files, or hid them, and was ended"}[self.excess]
         if self.code == -signal.SIGXCPU:
             return "used up its CPU time and was ended"
         if self.code < 0:

@@ -12,12 +12,12 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import confine
+from . import confine, withheld
 
 _HARNESS = Path(__file__).resolve().parent
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix")
 _INSIDE = "/killproof"                        # where the harness is in the sandbox
-_USERS = 0x40000000, 0x3FFFFFF                # where nobody has a user: the first, and how many
+USERS = 0x40000000, 0x3FFFFFF                # where nobody has a user: the first, and how many
 
 
 class NoSandbox(Exception):
@@ -36,7 +36,8 @@ class Sandbox:
     def detail(self):
         """What was used, in a sentence."""
         around = {"bubblewrap": "bubblewrap: process, network, IPC and mount namespaces", "landlock": "no namespaces", "process": "no namespaces"}
-        within = {"view": "each start in a user and mount namespace of its own", "landlock": f"each start under Landlock (ABI {confine.abi()})",
+        within = {"view": "each start in a user, mount, IPC and network namespace of its own",
+                  "landlock": f"each start under Landlock (ABI {confine.abi()})",
                   "limits": "nothing that keeps a start from files"}
         user = "another user" if self.user is not None else "the grader's own user"
         return f"{around[self.level]}; {within[self.how]}; {user}; limits on memory, processes, files, CPU and output"
@@ -52,14 +53,16 @@ class Sandbox:
             elif confine.abi() < 4:
                 found.append("it may open TCP connections")
             if self.how == "landlock":
-                found.append("it may keep things in System V IPC, and in the times and modes of files")
+                found.append("it may keep things in the times and modes of files")
             if self.user is None:
                 found.append("it may signal, and stop, the grader's processes" if self.how != "landlock" or confine.abi() < 6 else
                              "it is the grader's user")
         elif self.how == "landlock":
-            found.append("it may keep things in System V IPC, and in the times and modes of files in its place")
+            found.append("it may keep things in the times and modes of files in its place")
+        if not withheld.KNOWN and self.how != "limits":
+            found.append("it may keep things in the kernel's keyrings and System V IPC, and change the limits of processes of its user")
         if self.user is None:
-            found.append("the limit on processes counts all of the grader's user")
+            found.append("the limit on processes counts all of the grader's user, and none where that is root")
         return found
 
     def command(self, session, staged, socket, words):
@@ -87,7 +90,9 @@ class Sandbox:
             for name in ("labs", "solutions", "grader", "starter", "notebooks"):
                 if (kit / name).is_dir():
                     command += ["--tmpfs", kit / name, "--remount-ro", kit / name]
-        command += ["--ro-bind", _HARNESS, inside, "--bind", session, session, "--ro-bind", staged, staged, "--chdir", "/", "--"]
+        command += ["--ro-bind", _HARNESS, inside, "--bind", session, session, "--ro-bind", staged, staged]
+        # What is mounted is ours, where we are not root, and would last from start to start.
+        command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]
         words = [f"{inside}/{Path(word).name}" if str(word).startswith(f"{_HARNESS}/") else word for word in words]
         return [*map(str, command), *words]
 
@@ -125,7 +130,7 @@ def sandbox(level, how=None, name=""):
         raise NoSandbox("bubblewrap is not installed")
     if level == "landlock" and not confine.abi():
         raise NoSandbox("the kernel has no Landlock")
-    first, count = _USERS
+    first, count = USERS
     other = os.geteuid() == 0 and (level == "bubblewrap" or _python_is_open())
     return Sandbox(level, how or {"bubblewrap": "view", "landlock": "landlock", "process": "limits"}[level],
                    first + zlib.crc32(name.encode(errors="replace")) % count if other else None)

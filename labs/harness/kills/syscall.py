@@ -39,7 +39,7 @@ NAMING = tuple(name for name in _PATHS if name not in ("open", "openat", "openat
 _DESCRIPTOR = {"splice": 2, "copy_file_range": 2}   # the argument that says where it goes, where that is not the first
 _AT_FDCWD, _LONGEST_PATH = -100, 4096
 _APART = {"open": 1, "openat": 2, "fcntl": 1}   # calls that count by one of their arguments, and which it is
-_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(platform.machine())
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(platform.machine())
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
 _PIDFD_GETFD = 438
@@ -60,7 +60,7 @@ def _filter(locks):
     if locks:
         plain.append(NUMBERS["flock"])
     creates = os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
-    program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, _AUDIT_ARCH), (RETURN, 0, 0, _NOT_THERE), (LOAD, 0, 0, 0),
+    program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, AUDIT_ARCH), (RETURN, 0, 0, _NOT_THERE), (LOAD, 0, 0, 0),
                (AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, _NOT_THERE),
                (EQUAL, 0, 1, NUMBERS["io_uring_setup"]), (RETURN, 0, 0, _NOT_THERE)]
     for number in plain:
@@ -81,7 +81,7 @@ def _filter(locks):
 
 def watch_this_process(locks=False):
     """Put the filter on this process, for good, and return the descriptor that the keeper has to listen at. Raises CannotWatch."""
-    if _AUDIT_ARCH is None:
+    if AUDIT_ARCH is None:
         raise CannotWatch(f"not for this processor ({platform.machine()})")
     program = b"".join(struct.pack("=HBBI", *instruction) for instruction in _filter(locks))
     code = ctypes.create_string_buffer(program)

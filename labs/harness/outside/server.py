@@ -1,6 +1,7 @@
 """The outside as an HTTP server, on a Unix socket or on TCP. One server serves many accounts at once."""
 
 import os
+import secrets
 import select
 import socket
 import socketserver
@@ -8,7 +9,6 @@ import struct
 import sys
 import threading
 import time
-from random import Random
 
 from .account import Account
 from .handler import Handler
@@ -44,14 +44,14 @@ class Outside:
         self.close()
 
     def open_account(self, name=None, like=None):
-        """A fresh account. Its key, and all that is made up in it, come from the seed and from `name`.
+        """A fresh account. All that is made up in it comes from the seed and from `name`, or from `like`; its key is made of chance.
 
-        Without a name it is the number of the account: then what is made up depends on how many there were before. With
-        `like`, another name, only the key comes from `name`: the account says what one of that name says.
+        Without a name it is the number of the account: then what is made up depends on how many there were before.
         """
         with self._lock:
-            seed = f"{self._seed} {len(self._accounts) if name is None else name}"
-            return self._open(f"key-{Random(f'{seed} key').getrandbits(64):016x}", seed if like is None else f"{self._seed} {like}")
+            world = like if like is not None else name if name is not None else len(self._accounts)
+            # Of chance: who could work out another one's key could keep there what nobody sees.
+            return self._open(f"key-{secrets.token_hex(8)}", f"{self._seed} {world}")
 
     def close_account(self, account):
         """Forget an account; its key is unknown from now on."""

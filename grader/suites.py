@@ -9,6 +9,7 @@ from labs.harness import manifest
 from labs.harness.staging import KIT
 
 LABS = {folder.name: manifest.read(folder) for folder in manifest.folders()}
+MISTAKES = manifest.mistakes()
 
 
 def run_suites(*arguments, results):
@@ -29,3 +30,21 @@ def run_suites(*arguments, results):
 def passed(items):
     """Whether a check passed: it has items, and all of them did."""
     return bool(items) and set(items.values()) == {"passed"}
+
+
+def failed_checks(results):
+    """The checks that did not pass, like `02/test_effects.py::test_x`. A check that broke is no failure: raises AssertionError."""
+    broken = [(check, items) for checks in results.values() for check, items in checks.items()
+              if not set(items.values()) <= {"passed", "failed", "not applicable"}]
+    assert not broken, broken
+    return {f"{lab}/{check}" for lab, checks in results.items() for check, items in checks.items() if not passed(items)}
+
+
+def named_checks(name, results):
+    """What run_suites() says of a mistake of the bank, on the checks that it names."""
+    return run_suites(*(f"labs/{check}" for check in MISTAKES[name].caught_by), "--program", f"solutions/mistakes/{name}", results=results)
+
+
+def red_by_right(lab):
+    """The checks of a lab that have to fail on the starter."""
+    return {check.test for check in LABS[lab].checks if not check.passes_on_starter}
