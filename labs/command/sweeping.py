@@ -5,7 +5,6 @@ import shlex
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -115,7 +114,7 @@ def _not_tried(program, command, lab):
 def scenarios_of(kind, lab):
     """The Scenarios that a program is killed in, judged by the rules of `lab`."""
     failing = FAILING_IN.get(kind, ()) if lab >= FAILURES else ()
-    return START, *([RESUME] if lab >= FIRST_RESUME else []), *(replace(scenario, beyond=True) for scenario in failing)
+    return START, *([RESUME] if lab >= FIRST_RESUME else []), *failing
 
 
 def _watched(console, ground, kind, ticket, scenarios):

@@ -32,8 +32,8 @@ class Scenario:
 START = Scenario("start")
 RESUME = Scenario("resume", after=("refund", "after"))
 #: Each step fails once, in another way: refused for now, made and said to have failed, made and never answered.
-FAILING = Scenario("start, things failing", faults=(Fault("model", "answer"), Fault("refund", "fail_after"), Fault("mail", "close")))
-DOWN = Scenario("start, payments down", faults=(Fault("refund", "answer", times=None),), ends="failed")
+FAILING = Scenario("start, things failing", faults=(Fault("model", "answer"), Fault("refund", "fail_after"), Fault("mail", "close")), beyond=True)
+DOWN = Scenario("start, payments down", faults=(Fault("refund", "answer", times=None),), ends="failed", beyond=True)
 
 
 @dataclass
