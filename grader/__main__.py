@@ -88,6 +88,14 @@ def gradescope(path: Annotated[str, typer.Argument(metavar="OUT.zip", help="The 
 
 
 @app.command()
+def selftest(jobs: Annotated[int, typer.Option(min=1, max=64, help="How many submissions at once.")] = 2,
+             quick: Annotated[bool, typer.Option("--quick", help="Leave the bank of mistakes out.")] = False):
+    """Try the laws of the labs and a battery of attacks on this machine: each must score what its honest part earns, and no more."""
+    from .selftest import run_selftest
+    raise typer.Exit(run_selftest(jobs, quick))
+
+
+@app.command()
 def doctor():
     """Look what this machine can isolate and kill, and name the command that mends each lack."""
     from .doctor import show_doctor
