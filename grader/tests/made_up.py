@@ -3,7 +3,7 @@
 from random import Random
 
 from grader.results import CheckResult, Dropped, Figures, Isolation, LabResult, Outcome, Result, Status
-from grader.tests.suites import LABS
+from grader.suites import LABS
 
 from labs.harness import killmap, timeline
 from labs.harness.staging import KIT

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 from grader.gradescope import write_autograder
-from grader.tests.suites import LABS
+from grader.suites import LABS
 
 from labs.command.refused import Refused
 

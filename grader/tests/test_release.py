@@ -15,7 +15,7 @@ from grader.release import build_release, proof
 from grader.release.contents import contents
 from grader.release.leaks import leaks
 from grader.release.proof import Unproven, prove_clone
-from grader.tests.suites import LABS
+from grader.suites import LABS
 
 from labs.command.refused import Refused
 from labs.command.shipped import files_of, shipped_starter
