@@ -1,6 +1,7 @@
 """The instructor's command: `grader …`, or `python -m grader …`."""
 
 import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"{sys.executable} has no {error.name}: install the kit into this Python: {sys.executable} -m pip install -e {Path(__file__).resolve().parents[1]}")
 
 from labs.command.refused import Refused
+from labs.harness.manifest import BadManifest
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
                   pretty_exceptions_enable=False)
@@ -36,6 +38,7 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
                                                "shared among the jobs).")] = None,
           require_isolation: Annotated[bool, typer.Option("--require-isolation", help="Do not run with less than the full isolation.")] = False,
           resume: Annotated[bool, typer.Option("--resume/--fresh", help="Go on with what REPORT has, or begin anew.")] = True,
+          one: Annotated[bool, typer.Option("--one", help="SUBMISSIONS is one submission, whatever is in it.")] = False,
           engine: Annotated[str, typer.Option(metavar="local|dbos", help="dbos: share the work with `grader worker` on other machines.")] = "local",
           database: Database = None):
     """Grade submissions, and write the reports. Killed at any point, the same command goes on."""
@@ -44,7 +47,13 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
         raise Refused(f"there is no engine called {engine}: local or dbos")
     if (engine == "dbos") != (database is not None):
         raise Refused("--engine dbos and --database go together: give both, or none")
-    raise typer.Exit(grade_all(submissions, out, jobs, only, labs, seed, sample, require_isolation, not resume, workers, engine, database))
+    try:
+        code = grade_all(submissions, out, jobs=jobs, only=only, labs=labs, seed=seed, sample=sample, require_isolation=require_isolation,
+                         fresh=not resume, one=one, workers=workers, engine=engine, database=database)
+    except KeyboardInterrupt:   # before the first submission began, or after the last
+        print("Ended before all was done. The same command goes on where this one was.", file=sys.stderr)
+        code = 130
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -111,6 +120,12 @@ def main(name="grader"):
     except Refused as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(error.code)
+    except BadManifest as error:
+        print(f"grader: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    except sqlite3.DatabaseError as error:
+        print(f"grader: the report's journal cannot be used ({error}); --fresh begins the report anew", file=sys.stderr)
+        sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

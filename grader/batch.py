@@ -7,7 +7,6 @@ import socket
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from functools import cached_property
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -29,19 +28,17 @@ _OURS = ("journal.sqlite", "lock", "results", "records", "evidence", "submission
 
 
 class Batch:
-    """The submissions in `submissions` and what is known of them in `report`. `only` are names, to grade no others."""
+    """The submissions in `submissions` and what is known of them in `report`. With `only`, names, no others are graded.
 
-    def __init__(self, report, submissions, options, isolation, only=(), sessions=None):
-        self.report, self.submissions, self.options, self.isolation = Path(os.path.abspath(report)), Path(submissions), options, isolation
-        self.sessions = sessions or Sessions()
-        found = intake.find(self.submissions, only)
+    `journal` is the report's, for the one process that began the batch; the others write results and nothing else.
+    """
+
+    def __init__(self, report, submissions, batch_id, options, isolation, only=(), one=False, sessions=None, journal=None):
+        self.report, self.submissions, self.id = Path(os.path.abspath(report)), Path(submissions), batch_id
+        self.options, self.isolation, self.sessions, self.journal = options, isolation, sessions or Sessions(), journal
+        found = intake.find(self.submissions, one=one)
         self.found, self.ignored = {submission.name: submission for submission in found.submissions}, found.ignored
-        self.journal = Journal(self.report / "journal.sqlite")
-
-    @cached_property
-    def id(self):
-        """The same for every process that works on this report."""
-        return self.journal.about()["id"]
+        self.chosen = [submission.name for submission in intake.chosen(found.submissions, only)]
 
     @property
     def version(self):
@@ -49,22 +46,34 @@ class Batch:
 
     @property
     def names(self):
-        """The submissions that have no result yet, in the order of the folder."""
-        known = self.journal.submissions()
-        return [name for name in self.found if not self.is_graded(name, known)]
+        """Those to be graded that have no result yet, in the order of the folder."""
+        return [name for name in self.chosen if not self.is_graded(name)]
 
-    def is_graded(self, name, known=None):
-        """Whether there is a result of the submission as it is now."""
-        state, looks, _ = (self.journal.submissions() if known is None else known).get(name, (None, None, 0))
-        return state == "done" and looks == _looks(self.found[name].source) and self.result(name) is not None
+    def is_graded(self, name):
+        """Whether there is a result of the submission as it is now, judged as it would be now."""
+        return self.result(name) is not None
 
     def result(self, name):
-        """The Result of a submission, by what judges now; None where there is none."""
+        """The Result of a submission as it is now, by what judges now; None where there is none."""
+        found = self.last_result(name)
+        if not found:
+            return None
+        same = (found.suite_hash, found.looks, found.seed, found.sample) == (suite_hash(), _looks(self.found[name].source), self.options.seed, self.options.sample)
+        return found if same and found.isolation and found.isolation.level == self.isolation.level else None
+
+    def last_result(self, name):
+        """The Result that was written last, of whatever the submission was then; None where there is none."""
         try:
-            found = results.read(self._path("results", name, ".json"))
+            return results.read(self._path("results", name, ".json"))
         except (OSError, ValidationError):
             return None
-        return found if found.suite_hash == suite_hash() else None
+
+    def reopen(self, name):
+        """Make a submission one that is to be graded, but keep what is known of its checks; those that could not be made are made again."""
+        for path in (self.report / "records").glob(f"{glob.escape(file_name(name))}.*jsonl"):
+            known = [entry for entry in read_records(path) if "trouble" not in entry and entry.get("status") not in ("error", "could not check")]
+            results.write_durably(path, "".join(json.dumps(entry) + "\n" for entry in known))
+        self._path("results", name, ".json").unlink(missing_ok=True)
 
     def stop(self):
         """End every grade() that runs, or is begun from now on, by Stopped."""
@@ -80,8 +89,10 @@ class Batch:
             return self.result(name)
         token = f".{os.urandom(4).hex()}" if lease else ""
         submission, began, since = self.found[name], datetime.now(UTC).isoformat(), time.monotonic()
-        self.journal.start(name, _looks(submission.source), worker or f"{socket.gethostname()}:{os.getpid()}")
-        about = {"name": name, "source": submission.relative, "attempt": submission.attempt, "seed": self.options.seed, "sample": self.options.sample,
+        looks = _looks(submission.source)
+        if self.journal:
+            self.journal.start(name, worker or f"{socket.gethostname()}:{os.getpid()}")
+        about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "seed": self.options.seed, "sample": self.options.sample,
                  "grader_version": VERSION, "suite_hash": suite_hash(), "isolation": self.isolation, "began": began}
         with scratch() as folder:
             try:
@@ -100,12 +111,9 @@ class Batch:
         (self.report / "results").mkdir(exist_ok=True)
         with (lease or nullcontext)():
             results.write(found, self.report / "results")
+        if self.journal:
             self.journal.done(name)
         return found
-
-    def all_results(self):
-        """The Results that there are, in the order of the folder."""
-        return [found for found in map(self.result, self.found) if found]
 
     def _path(self, room, name, ending):
         return self.report / room / f"{file_name(name)}{ending}"
@@ -115,7 +123,7 @@ class Batch:
 
         With a `token` it is the caller's own, and begins as a copy of the one that came farthest.
         """
-        path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, suite_hash(), self.options.judged_by()]}
+        path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, suite_hash(), self.options.judged_by(), self.options.isolation]}
         path.parent.mkdir(exist_ok=True)
         if token:
             others = [read_records(other) for other in path.parent.glob(f"{glob.escape(file_name(name))}.*jsonl")]
@@ -127,40 +135,42 @@ class Batch:
         return path
 
 
-def create(report, submissions, options, rung_isolation, only=(), fresh=False, sessions=None):
-    """The Batch for a report, made anew or gone on with. Raises Refused where the report is of something else."""
+def create(report, submissions, options, isolation, only=(), one=False, fresh=False):
+    """The Batch for a report, made anew or gone on with; its journal is held. Raises Refused where the report is of something else."""
     report, submissions = Path(report), Path(submissions).resolve()
-    if fresh and report.is_dir():
-        for name in _OURS:
-            if name != "lock":
-                remove(report / name)
-        if (report / "journal.sqlite-journal").exists():
-            (report / "journal.sqlite-journal").unlink()
-    batch = Batch(report, submissions, options, rung_isolation, only, sessions)
-    about, wanted = batch.journal.about(), {"submissions": str(submissions), **options.judged_by()}
-    if not about:
-        batch.journal.set_about(id=os.urandom(8).hex(), began=datetime.now(UTC).isoformat(timespec="seconds"), **wanted,
-                                isolation=options.isolation, workers=options.workers)
-    elif changed := [name for name, value in wanted.items() if about.get(name) != value]:
+    if fresh and (report / "journal.sqlite").exists():
+        # The journal last: so that a report whose end was begun is still known as one.
+        for name in (*(name for name in _OURS if not name.startswith(("lock", "journal"))), "journal.sqlite-journal", "journal.sqlite"):
+            remove(report / name)
+    journal = Journal(report / "journal.sqlite")
+    about, wanted = journal.about(), {"submissions": str(submissions), **options.judged_by()}
+    if changed := [name for name, value in wanted.items() if about and about.get(name) != value]:
         raise Refused(f"{report} was begun with {', '.join(f'{name} {_shown(about.get(name))}' for name in changed)}, now it is "
                       f"{', '.join(_shown(wanted[name]) for name in changed)}: use another --out, or --fresh to begin anew")
+    batch = Batch(report, submissions, about.get("id") or os.urandom(8).hex(), options, isolation, only, one, journal=journal)
+    if not about:
+        journal.set_about(id=batch.id, began=datetime.now(UTC).isoformat(timespec="seconds"), **wanted)
+    journal.set_about(isolation=options.isolation, workers=options.workers, one=one)
+    for name in batch.chosen:   # what could not be checked is checked again: the machine may have been mended
+        if (found := batch.last_result(name)) and found.outcome == Outcome.INCOMPLETE:
+            batch.reopen(name)
     return batch
 
 
 def open_batch(report):
     """The Batch of a report that was begun, for another worker. Raises Refused."""
-    from .isolation import LADDER, strongest
+    from .isolation import LADDER, strongest, tried
     report = Path(report)
     if not (report / "journal.sqlite").exists():
         raise Refused(f"{report} is no report that was begun: a worker needs the same folder as `grader grade --out`")
     journal = Journal(report / "journal.sqlite")
     about = journal.about()
     journal.close()
-    rung, isolation, _ = strongest()
+    rung, _, _ = strongest()
     if LADDER.index(rung) > LADDER.index(about["isolation"]):
         raise Refused(f"this machine isolates by {rung}, and the batch was begun with {about['isolation']}: see `grader doctor`")
-    options = Options(tuple(about["labs"]), about["seed"], about["sample"], about["isolation"], about["workers"])
-    return Batch(report, about["submissions"], options, isolation)
+    options = Options(tuple(about["labs"]), about["seed"], about["sample"], about["isolation"], about["workers"], checks=about.get("checks", {}))
+    return Batch(report, about["submissions"], about["id"], options, tried(about["isolation"]), one=about["one"])
 
 
 def version():
@@ -178,7 +188,10 @@ def refuse_report(report, submissions):
         raise Refused(f"{report} is a file: name a folder for the report")
     if report.resolve() == submissions or report.resolve().is_relative_to(submissions):
         raise Refused(f"the report would be within {submissions}, where nothing is written: name a folder elsewhere with --out")
-    others = sorted(path.name for path in report.iterdir() if path.name not in _OURS) if report.is_dir() else []
+    if submissions.is_relative_to(report.resolve()):
+        raise Refused(f"{submissions} is within {report}, where the report would be written: name a folder elsewhere with --out")
+    # The journal is there before anything else of ours: where it is not, nothing is.
+    others = sorted(path.name for path in report.iterdir() if path.name != "lock") if report.is_dir() else []
     if others and not (report / "journal.sqlite").exists():
         raise Refused(f"{report} has files that are no report's ({others[0]}): name an empty or a new folder")
 
@@ -210,7 +223,7 @@ def suite_hash():
     if _suite_hash is None:
         digest = sha256()
         for path in sorted(path for room in ("labs", "grader") for path in (KIT / room).rglob("*")
-                           if path.suffix in (".py", ".toml", ".ini") and "tests" not in path.parts and "attacks" not in path.parts):
+                           if path.suffix in (".py", ".toml", ".ini") and not {"tests", "attacks"} & set(path.relative_to(KIT).parts)):
             digest.update(path.relative_to(KIT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
         _suite_hash = digest.hexdigest()
     return _suite_hash

@@ -1,4 +1,4 @@
-"""The demonstration: the starter, the finished flow and four honest mistakes graded like a class, in little more than a minute."""
+"""The demonstration: the starter, the finished flow and four honest mistakes graded like a class, in about a minute."""
 
 import shutil
 import tempfile
@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from labs.command.refused import Refused
 from labs.harness.staging import KIT, SHIPPED, stage
 
 from . import results
@@ -28,6 +29,8 @@ PROGRAMS = {
 def run_demo(out):
     """Grade them into the folder `out`, a new temporary one where it is None. Print the table and return an exit code."""
     console = Console(highlight=False)
+    if out and Path(out).is_dir() and any(Path(out).iterdir()):
+        raise Refused(f"{out} is not empty: name a new folder, the demonstration keeps nothing that is there")
     report = Path(out) if out else Path(tempfile.mkdtemp(prefix="killproof-report-"))
     console.print(f"A class of {len(PROGRAMS)}: each program is started, killed, started again, and the outside world is asked what happened.\n"
                   f"Labs {LABS} here, and every {SAMPLE}th point of the sweeps; `grader grade` makes all checks and tries every point.\n")
@@ -35,8 +38,13 @@ def run_demo(out):
         for name, path in PROGRAMS.items():
             staged = stage(path, Path(folder, "staged", name))
             shutil.copytree(staged.folder, Path(folder, "class", name), ignore=shutil.ignore_patterns("__pycache__"))
-        code = grade(Path(folder, "class"), report, JOBS, (), LABS, 1, SAMPLE, False, True, quiet=True)
-    console.print(_table([results.read(path) for path in sorted((report / "results").glob("*.json"))]))
+        code = grade(Path(folder, "class"), report, jobs=JOBS, labs=LABS, sample=SAMPLE, quiet=True)
+    found = [results.read(path) for path in sorted((report / "results").glob("*.json"))]
+    if found:
+        console.print(_table(found))
+    for result in found:
+        if result.reason:
+            console.print(Text(f"{result.name}: {result.outcome}, {result.reason}", "yellow"))
     console.print(f"\nThe report, with every story: {report / 'index.html'}", soft_wrap=True)
     return code
 

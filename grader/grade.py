@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import traceback
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -10,21 +11,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from labs.command.kit import all_labs
 from labs.command.refused import Refused
 from labs.harness import manifest
 
 from . import batch, isolation
 from .journal import Busy, held
-from .results import Outcome
-from .running import Options, Sessions
+from .results import Outcome, file_name, write_durably
+from .running import Options, Stopped
 
 GRADED, NOT_ALL, BUSY, STOPPED = 0, 1, 5, 130   # exit codes
 
 
-def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation, fresh, workers=None, engine="local", database=None, quiet=False,
-          checks=None):
+def grade(submissions, report, *, jobs=1, only=(), labs="1-5", seed=1, sample=1, require_isolation=False, fresh=False, one=False, workers=None,
+          engine="local", database=None, quiet=False, checks=None):
     """Grade what is not graded yet, write the reports, and return an exit code. `checks` are as in Options. Raises Refused."""
     console = Console(highlight=False, quiet=quiet)
+    all_labs()   # a manifest that cannot be used is refused now, and not after minutes
     report, numbers = Path(report), lab_numbers(labs)
     if not Path(submissions).exists():
         raise Refused(f"there is no {submissions}: name the folder with the submissions, or one submission")
@@ -38,7 +41,7 @@ def grade(submissions, report, jobs, only, labs, seed, sample, require_isolation
     report.mkdir(parents=True, exist_ok=True)
     try:
         with held(report / "lock"):
-            work = batch.create(report, submissions, options, found, only, fresh, Sessions())
+            work = batch.create(report, submissions, options, found, only, one, fresh)
             return _graded(work, console, jobs, engine, database)
     except Busy:
         raise Refused(f"another grader is working on {report}: wait for it, or end it", BUSY) from None
@@ -62,15 +65,15 @@ def lab_numbers(text):
 
 def _graded(work, console, jobs, engine, database):
     waiting = work.names
-    already = len(work.found) - len(waiting)
+    already = len(work.chosen) - len(waiting)
     if work.ignored:
         console.print(Text(f"Not taken for submissions: {', '.join(map(shown, work.ignored))}", "dim"))
     if already:
-        console.print(f"{already} of {len(work.found)} have a result already; going on with {len(waiting)}.")
+        console.print(f"{already} of {len(work.chosen)} have a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
         with _progress(console) as progress:
-            task = progress.add_task("graded", total=len(work.found), completed=already)
+            task = progress.add_task("graded", total=len(work.chosen), completed=already)
 
             def ended(name):
                 progress.console.print(one_line(work.result(name), name))
@@ -116,16 +119,19 @@ def _side_by_side(work, names, jobs, ended):
                 done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in done:
                     name = running.pop(future)
-                    if error := future.exception():
-                        errors[name] = repr(error)
-                    else:
+                    error = future.exception()
+                    if error is None:
                         ended(name)
+                    elif not isinstance(error, Stopped):
+                        errors[name] = repr(error)
+                        (work.report / "records").mkdir(exist_ok=True)
+                        write_durably(work.report / "records" / f"{file_name(name)}.error", "".join(traceback.format_exception(error)))
         finally:
             if running:
                 work.sessions.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
-    return {name: error for name, error in errors.items() if "Stopped" not in error}, stop.is_set()
+    return errors, stop.is_set()
 
 
 def one_line(result, name):
@@ -148,21 +154,21 @@ def shown(text):
 
 def _concluded(work, console, errors, stopped):
     from .reports import write_reports
-    found = work.all_results()
-    missing = [name for name in work.found if work.result(name) is None]
+    of = {name: work.result(name) for name in work.found}
+    found, missing = [result for result in of.values() if result], [name for name, result in of.items() if not result]
     about = work.journal.about()
     write_reports(work.report, found, {"title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"],
                                        "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing})
     incomplete = [result for result in found if result.outcome == Outcome.INCOMPLETE]
     invalid = [result for result in found if result.outcome == Outcome.INVALID]
     for name, error in errors.items():
-        console.print(Text(f"! {shown(name)}: the grader broke on it: {shown(error)}", "bold red"))
+        console.print(Text(f"! {shown(name)}: the grader broke on it: {shown(error)}; records/{file_name(name)}.error has all", "bold red"))
     counts = [f"{len(found) - len(incomplete) - len(invalid)} graded"] + [f"{len(some)} {word}" for some, word in
                                                                          ((incomplete, "incomplete"), (invalid, "invalid"), (missing, "not graded")) if some]
     console.print(f"{', '.join(counts)}. The report: {work.report / 'index.html'}", soft_wrap=True)
     if stopped:
         console.print("Ended before all were graded. The same command goes on where this one was.")
         return STOPPED
-    return NOT_ALL if incomplete or missing or errors else GRADED
+    return NOT_ALL if errors or any(not of[name] or of[name].outcome == Outcome.INCOMPLETE for name in work.chosen) else GRADED
 
 

@@ -1,5 +1,8 @@
 """The strongest isolation that this machine really gives, tried and not concluded."""
 
+from functools import cache
+
+from labs.command.refused import Refused
 from labs.harness.kept import Cell, ForkServer, Kept
 from labs.harness.sandbox import NoSandbox, sandbox
 from labs.harness.scratch import scratch
@@ -10,21 +13,23 @@ LADDER = ("bubblewrap/view", "bubblewrap/landlock", "landlock/landlock", "proces
 STRONG = LADDER[:1]
 
 
+@cache
 def strongest():
     """(one of LADDER, the Isolation as results have it, [why each stronger one is not to be had])."""
     reasons = []
     for rung in LADDER:
         try:
-            found = _tried(rung)
+            found = tried(rung)
         except (NoSandbox, RuntimeError, OSError) as error:
             reasons.append(f"{rung}: {' '.join(str(error).split())}")
             continue
-        return rung, Isolation(level=found.level, detail=found.detail, lacks=found.lacks), reasons
-    raise RuntimeError("no program can be started here: " + "; ".join(reasons))
+        return rung, found, reasons
+    raise Refused("no program can be started here: " + "; ".join(reasons))
 
 
-def _tried(rung):
-    """The Sandbox of that rung, after a shell ran in it. Raises NoSandbox, RuntimeError or OSError."""
+@cache
+def tried(rung):
+    """The Isolation of one of LADDER, after a shell ran in it. Raises NoSandbox, RuntimeError or OSError."""
     level, _, how = rung.partition("/")
     with scratch() as folder:
         found = sandbox(level, how, str(folder))
@@ -45,4 +50,5 @@ def _tried(rung):
                 stream.close()
         if code:
             raise RuntimeError(tried.report["trouble"] or said or f"a shell in it ended with exit code {code}")
-        return found
+        # What is less than all is called by its whole name.
+        return Isolation(level=rung if found.level == "bubblewrap" and rung not in STRONG else found.level, detail=found.detail, lacks=found.lacks)

@@ -1,7 +1,8 @@
 """The batch's journal: an SQLite file in the report's folder, in the pattern that the labs teach.
 
 A submission is recorded as started before anything is done about it, and as done when its result is on the disk. One process at
-a time works on a journal: it holds a lock that the kernel drops with it.
+a time writes to a journal, the one that began or goes on with the batch: it holds a lock that the kernel drops with it. Whether a
+submission has been graded is not said here but by its result, which is there whole or not at all.
 """
 
 import fcntl
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batch (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS submissions (name TEXT PRIMARY KEY, state TEXT NOT NULL, begun INTEGER NOT NULL DEFAULT 0,
-  looks TEXT NOT NULL, worker TEXT, updated_at TEXT NOT NULL);
+  worker TEXT, updated_at TEXT NOT NULL);
 """
 
 
@@ -46,14 +47,13 @@ class Journal:
                 self._connection.execute("INSERT OR REPLACE INTO batch VALUES (?, ?)", (name, json.dumps(value)))
 
     def submissions(self):
-        """{name: (state, how it looked when it was started, how often it was begun)}; states are started and done."""
-        return {name: (state, looks, begun) for name, state, looks, begun in self._do("SELECT name, state, looks, begun FROM submissions")}
+        """{name: (state, how often it was begun)}; states are started and done."""
+        return {name: (state, begun) for name, state, begun in self._do("SELECT name, state, begun FROM submissions")}
 
-    def start(self, name, looks, worker):
-        """Record that a submission, which looks like that, is about to be graded."""
-        self._do("INSERT INTO submissions VALUES (?, 'started', 1, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET state = 'started', "
-                 "begun = begun + 1, looks = excluded.looks, worker = excluded.worker, updated_at = excluded.updated_at",
-                 name, looks, worker, _now())
+    def start(self, name, worker):
+        """Record that a submission is about to be graded."""
+        self._do("INSERT INTO submissions VALUES (?, 'started', 1, ?, ?) ON CONFLICT (name) DO UPDATE SET state = 'started', "
+                 "begun = begun + 1, worker = excluded.worker, updated_at = excluded.updated_at", name, worker, _now())
 
     def done(self, name):
         """Record that its result is on the disk."""

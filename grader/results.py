@@ -1,8 +1,9 @@
-"""What is known of a graded submission: the schema of REPORT/results/NAME.json. The reports and the exports are made of nothing else."""
+"""What is known of a graded submission: the schema of REPORT/results/NAME.json. Exports are made of nothing else, pages of this and of the evidence."""
 
 import os
 from enum import StrEnum
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -111,7 +112,7 @@ class Figures(_Strict):
     def seconds(self, quantile):
         """The quantile (0.5: the median) of the seconds to resume; None where nothing resumed."""
         ordered = sorted(self.resume_seconds)
-        return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))] if ordered else None
+        return ordered[max(0, ceil(quantile * len(ordered)) - 1)] if ordered else None
 
 
 class Result(_Strict):
@@ -133,6 +134,7 @@ class Result(_Strict):
     grader_version: str = ""
     suite_hash: str = ""             # of all that judges: checks, harness, grader
     submission_hash: str = ""        # of the files that were taken
+    looks: str = ""                  # of names, sizes and times, to see whether the submission was changed since
     began: str = ""                  # in UTC, ISO 8601
     seconds: float = 0.0
 

@@ -91,6 +91,9 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
     records.parent.mkdir(parents=True, exist_ok=True)
     records.touch()
     _mend(records)
+    if (known := read_records(records)) and collected(known) and not waiting(known):
+        return   # killed between the last check and the result
+    already = Counter(map(tuple, began(known)))   # those that our own deaths interrupted are not the checks' doing
     until = time.monotonic() + options.submission_seconds
     broken = 0
     while broken < SESSIONS:
@@ -107,7 +110,7 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
                 _note(records, _timeout(lab, check, item, f"all checks together may take {options.submission_seconds:g} seconds"))
             return
         late = under_way(found)
-        if late and (code == "late" or Counter(map(tuple, began(found)))[late] > 1):
+        if late and (code == "late" or (Counter(map(tuple, began(found))) - already)[late] > 1):
             lab, check, item = late
             _note(records, _timeout(lab, check, item, f"the check did not end within {options.check_seconds:g} seconds") if code == "late" else
                   {"lab": lab, "check": check, "item": item, "status": "error", "seconds": 0, "why": f"the session died in it, twice ({code})",
@@ -119,7 +122,7 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
 def _session(program, records, evidence, options, sessions, checks, until):
     """One session. Returns its exit code, or "late" where it was ended for taking too long."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-I", str(KIT / "grader" / "trusted.py"), str(reading), "-c", str(KIT / "grader" / "trusted.ini"),
+    command = [sys.executable, "-I", "-B", str(KIT / "grader" / "trusted.py"), str(reading), str(records), "-c", str(KIT / "grader" / "trusted.ini"),
                "--rootdir", str(KIT), "--confcutdir", str(KIT / "labs"), "-p", "pytest_timeout", "--timeout", f"{options.check_seconds:g}",
                *(str(KIT / "labs" / what) for what in checks or options.labs), "--program", str(program), "--lab-seed", str(options.seed),
                "--lab-sample", str(options.sample), "--lab-isolation", options.isolation, "--lab-results", str(records), "--lab-continue",

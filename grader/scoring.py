@@ -20,7 +20,7 @@ def lab_results(found, labs, evidence="", checks=()):
 
     With `checks`, like 02/test_effects.py::test_x, they are of these alone.
     """
-    items, there = defaultdict(dict), defaultdict(list)
+    items, there, broke = defaultdict(dict), defaultdict(list), any("trouble" in entry for entry in found)
     for lab, check, item in collected(found):
         there[lab, check].append(item)
     for entry in found:
@@ -28,14 +28,14 @@ def lab_results(found, labs, evidence="", checks=()):
             items[entry["lab"], entry["check"]][entry["item"]] = entry
     read = [manifest.read(KIT / "labs" / lab) for lab in labs]
     results = [LabResult(number=lab.number, title=lab.title,
-                         checks=[_check(check, there[lab.number, check.test], items[lab.number, check.test], evidence)
+                         checks=[_check(check, there[lab.number, check.test], items[lab.number, check.test], evidence, broke)
                                  for check in lab.checks if not checks or f"{lab.number}/{check.test}" in checks])
                for lab in read]
     return [lab for lab in results if lab.checks]
 
 
-def _check(check, there, entries, evidence):
-    statuses = {item: _status(entries.get(item)) for item in there}
+def _check(check, there, entries, evidence, broke):
+    statuses = {item: _status(entries.get(item), broke) for item in there}
     worst = min(statuses.values(), key=_WORST_FIRST.index, default=Status.GRADER_ERROR)   # a check that is not there is ours to mend
     entry = next((entries[item] for item in there if statuses[item] == worst and item in entries), {})
     passed = worst == Status.PASSED
@@ -51,9 +51,9 @@ def _valid(text):
     return text and text.encode(errors="backslashreplace").decode()
 
 
-def _status(entry):
+def _status(entry, broke):
     if entry is None:
-        return Status.MISSING
+        return Status.GRADER_ERROR if broke else Status.MISSING   # we did not come to it
     if entry["status"] == "failed":
         return Status(entry.get("kind") or "failed")
     return _STATUSES.get(entry["status"], Status.GRADER_ERROR)

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -64,7 +65,7 @@ def _laws(folder, jobs, quick, console):
         for done in as_completed(running):
             try:
                 wrong = done.result()
-            except AssertionError as error:
+            except (AssertionError, subprocess.TimeoutExpired) as error:
                 wrong = [f"a check broke: {error}"]
             bad += tell(progress.console, *running[done], wrong)
             progress.advance(task)
@@ -115,7 +116,7 @@ def graded(attacks, jobs, console=None):
             battery.submit(name, attack, Path(folder, name))
         checks = {**{name: attack.checks for name, attack in attacks.items()}, battery.HONEST: NEIGHBOUR}
         labs = sorted({check[:2] for some in checks.values() for check in some})
-        grade(folder, report, jobs, (), ",".join(labs), 1, ATTACKS_SAMPLE, False, True, quiet=console is None, checks=checks)
+        grade(folder, report, jobs=jobs, labs=",".join(labs), sample=ATTACKS_SAMPLE, quiet=console is None, checks=checks)
     wrong_at_all = False
     for name, attack in (*attacks.items(), (battery.HONEST, None)):
         path = report / "results" / f"{results.file_name(name)}.json"

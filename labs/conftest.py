@@ -293,7 +293,7 @@ def pytest_runtest_makereport(item, call):
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, Told):
         report.longrepr = str(error)
-    if call.when == "call" or report.failed:
+    if call.when == "call" or report.failed or call.when == "setup" and report.skipped:
         status = "passed" if report.passed else "failed" if isinstance(error, Told) else \
             "could not check" if isinstance(error, CouldNotCheck) else "not applicable" if isinstance(error, NotApplicable) else \
             "skipped" if report.skipped else "error"

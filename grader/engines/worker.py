@@ -44,7 +44,7 @@ class Worker:
         self.graded = lambda name: None      # called as a job of this worker ends well
         self.changed = threading.Event()     # a job ended, or something is wrong
         self.stopping = threading.Event()
-        self._batches, self._running, self._lock = {}, set(), threading.Condition()
+        self._open, self._running, self._lock = set(), set(), threading.Condition()
         self._silent_since = self._refusal = None
         self._heart = threading.Thread(target=self._live, daemon=True)
 
@@ -132,7 +132,7 @@ class Worker:
             self.database.leave(self.executor)
         except psycopg.OperationalError:
             self.say(f"{self.database.name} does not answer; the jobs begun here go back to the queue {self.timeout:g} s after it does")
-        for batch in self._batches.values():
+        for batch in list(self._open):
             batch.stop()
         with self._lock:
             self._lock.wait_for(lambda: not self._running)
@@ -182,22 +182,29 @@ class Worker:
                 self.database.put_back(job, token, self.stopping)
                 raise LeaseLost from None
             raise RuntimeError(why) from None
+        finally:
+            with self._lock:
+                self._open.discard(batch)
 
     def _batch(self, report):
-        """The Batch of a folder. Where there is none the fault is not the job's: it stays uncounted, and this worker ends."""
+        """The Batch of a folder, anew for each job: what there is to grade, and how, may have changed.
+
+        Where there is none the fault is not the job's: it stays uncounted, and this worker ends.
+        """
+        try:
+            batch = self.open_batch(report)
+            if batch.version != self.version:
+                raise Refused(f"{report} is a batch of another version of the kit than this worker's, {self.version}")
+        except Exception as error:
+            self._refusal = error if isinstance(error, Refused) else Refused(
+                f"this worker cannot read {report}, a folder that every worker has to share: {error}")
+            self.changed.set()
+            raise LeaseLost from None
         with self._lock:
-            if report not in self._batches:
-                try:
-                    batch = self.open_batch(report)
-                    if batch.version != self.version:
-                        raise Refused(f"{report} is a batch of another version of the kit than this worker's, {self.version}")
-                except Exception as error:
-                    self._refusal = error if isinstance(error, Refused) else Refused(
-                        f"this worker cannot read {report}, a folder that every worker has to share: {error}")
-                    self.changed.set()
-                    raise LeaseLost from None
-                self._batches[report] = batch
-            return self._batches[report]
+            self._open.add(batch)
+        if self.stopping.is_set():
+            batch.stop()
+        return batch
 
     # ---- alive
 

@@ -61,29 +61,33 @@ class _Upload:
     id: str = ""           # what tells somebody from others of the same name
 
 
-def find(path, only=()):
-    """What there is to grade at a path, as Found; with `only`, those that are called so. Nothing is unpacked. Raises Refused."""
+def find(path, only=(), one=False):
+    """What there is to grade at a path, as Found; with `only`, those that are called so; with `one` the path is one submission, whatever is in it.
+
+    Nothing is unpacked. Raises Refused.
+    """
     path = Path(path)
     try:
         path = path.resolve(strict=True)
-        submissions, ignored = _in_folder(path) if path.is_dir() else ([_single(path)], [])
+        submissions, ignored = _in_folder(path) if path.is_dir() and not one else ([_single(path)], [])
     except (OSError, RuntimeError) as error:
         raise Refused(f"{shown(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}; name the folder of the submissions") from None
     if not submissions:
         raise Refused(f"there is nothing to grade in {shown(str(path))}: it takes a folder or an archive for each submission")
-    return Found(_only(submissions, only), ignored)
+    return Found(chosen(submissions, only), ignored)
 
 
-def _only(submissions, only):
-    chosen = []
+def chosen(submissions, only):
+    """Those of the submissions that are called so, by name or path; without `only` all. Raises Refused."""
+    wished = []
     for wanted in only:
         # Whoever lets the shell complete the name has the path.
         same = [one for one in submissions if wanted in (one.name, one.relative) or os.path.basename(wanted.rstrip("/")) == one.source.name]
         if not same:
             near = difflib.get_close_matches(wanted, [one.name for one in submissions], 3) or [one.name for one in submissions]
             raise Refused(f"there is no submission {shown(wanted)}; there is: {listed(near)}")
-        chosen += same
-    return [one for one in submissions if one in chosen] if only else submissions
+        wished += same
+    return [one for one in submissions if one in wished] if only else submissions
 
 
 # ---- one submission, or the folder of many

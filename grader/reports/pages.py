@@ -111,7 +111,9 @@ def _cells(result, columns):
 
 def _again(result):
     """The command that grades a submission once more."""
-    return line(shlex.join(["grader", "grade", "SUBMISSIONS", f"--only={result.name}", "--seed", str(result.seed), "--out", "AGAIN"]))
+    labs = ",".join(str(int(lab.number)) for lab in result.labs if lab.number.isdecimal()) or "1-5"
+    sample = ["--sample", str(result.sample)] if result.sample > 1 else []
+    return line(shlex.join(["grader", "grade", "SUBMISSIONS", f"--only={result.name}", "--labs", labs, "--seed", str(result.seed), *sample, "--out", "AGAIN"]))
 
 
 # ---- words and numbers

@@ -114,7 +114,7 @@ def test_the_graders_results_are_left_where_gradescope_looks(autograder):
     assert autograder.run().returncode == 0
     assert autograder.results == RESULTS
     called = autograder.commands.read_text().split()
-    assert called[:3] == ["grader", "grade", str(autograder.root / "submission")] and called[-2:] == ["--labs", "01,02,03,05"]
+    assert called[:3] == ["grader", "grade", str(autograder.root / "submission")] and called[-3:] == ["--labs", "01,02,03,05", "--one"]
 
 
 def test_results_count_whatever_the_exit_code(autograder):

@@ -173,8 +173,8 @@ def test_a_killed_grader_goes_on_with_the_check_that_it_was_in(small_class, numb
     door = os.open(small_class.gate, os.O_WRONLY)   # returns when the check waits there
     grader.kill()
     grader.communicate(timeout=30)
+    until_nobody_reads(door)
     small_class.gate.unlink()
-    os.close(door)
     code, said, _ = small_class.grade()
     assert code == 0 and small_class.statuses("ana") == ["passed"] * 3, said
     assert small_class.looked == made
@@ -187,8 +187,14 @@ def test_a_session_does_not_outlive_its_grader(small_class):
     door = os.open(small_class.gate, os.O_WRONLY)
     grader.kill()
     grader.communicate(timeout=30)   # returns when nobody holds its pipes, and raises where somebody does
+    until_nobody_reads(door)
+
+
+def until_nobody_reads(door):
+    """Return when whoever read the other end of a pipe is dead. What is written is read, or waits, until then."""
+    os.set_blocking(door, True)
     with pytest.raises(BrokenPipeError):
-        while True:   # the check read the other end, and nobody else does
+        while True:
             os.write(door, b"x" * 4096)
     os.close(door)
 
@@ -306,3 +312,98 @@ def test_a_torn_last_line_is_no_record(tmp_path):
     whole = {"lab": "01", "check": "test_x.py::test_y", "item": "test_y", "status": "passed"}
     records.write_text(json.dumps(whole) + "\n" + json.dumps(whole)[:-3])
     assert running.read_records(records) == [whole]
+
+
+# ---- found by reading: each of these lost something, or scored what nobody knew
+
+@pytest.mark.parametrize("report", ["..", ".", "sub"])
+def test_a_report_that_would_mix_with_the_submissions_is_refused(small_class, report):
+    small_class.hands_in("submissions/ana", ALL)
+    small_class.report, small_class.folder = small_class.folder / "submissions" / report, small_class.folder / "submissions"
+    small_class.report = small_class.report.resolve()
+    before = sorted(small_class.folder.rglob("*"))
+    code, _, complained = small_class.grade("--fresh")
+    assert code == 2 and ("written" in complained), complained
+    assert sorted(small_class.folder.rglob("*")) == before
+
+
+def test_a_folder_with_results_of_somebody_else_is_no_report(small_class):
+    small_class.hands_in("ana", ALL)
+    (small_class.report / "results").mkdir(parents=True)
+    (small_class.report / "results" / "mine.txt").write_text("mine")
+    code, _, complained = small_class.grade("--fresh")
+    assert code == 2 and "no report's" in complained and (small_class.report / "results" / "mine.txt").exists()
+
+
+def test_a_session_that_gives_up_makes_no_zero(small_class):
+    small_class.kit.write("labs/01/hidden/test_close.py", small_class.kit.read("labs/01/hidden/test_close.py") + "\n    pytest.exit('the disk is full', 4)\n")
+    small_class.hands_in("ana", "mark 1 mark 2 mark 3")
+    code, _, _ = small_class.grade()
+    assert code == 1 and small_class.result("ana").outcome == "incomplete"
+    assert small_class.statuses("ana") == ["passed", "passed", "grader error"]
+
+
+@pytest.mark.parametrize("touched", [False, True])
+def test_what_was_incomplete_is_made_again_and_the_rest_is_kept(small_class, touched):
+    small_class.hands_in("ana", f"{ALL} break 3")
+    assert small_class.grade()[0] == 1
+    if touched:   # not changed but for its time
+        os.utime(small_class.folder / "ana/starter/__main__.py", (1, 1))
+    small_class.log.write_text("")
+    assert small_class.grade()[0] == 1 and small_class.looked == ["3"]
+
+
+def test_only_leaves_the_others_in_the_report(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", "mark 1")
+    small_class.grade()
+    code, said, _ = small_class.grade("--only", "ben")
+    table = (small_class.report / "results.csv").read_text()
+    assert code == 0 and "ana" in table and "ben" in table
+    assert "1 of 1 have a result already" in said
+
+
+def test_a_changed_submission_has_no_score_until_it_is_graded(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", ALL)
+    small_class.grade()
+    small_class.hands_in("ben", "mark 1")
+    code, said, _ = small_class.grade("--only", "ana")
+    assert code == 0 and "1 not graded" in said
+
+
+def test_results_of_a_weaker_isolation_are_not_taken_for_those_of_a_stronger_one(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.grade()
+    path = small_class.report / "results" / "ana.json"
+    weaker = json.loads(path.read_text())
+    weaker["isolation"]["level"] = "process"
+    path.write_text(json.dumps(weaker))
+    before = small_class.looked
+    small_class.grade()
+    assert small_class.result("ana").isolation.level != "process" and len(small_class.looked) >= len(before)
+
+
+def test_a_damaged_journal_or_manifest_is_told_in_one_line(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.grade()
+    (small_class.report / "journal.sqlite").write_bytes(b"no database, " * 100)
+    code, _, complained = small_class.grade()
+    assert code == 2 and "--fresh" in complained and len(complained.strip().splitlines()) == 1
+    small_class.kit.write("labs/01/lab.toml", LAB.replace("points = 3", 'points = "three"'))
+    code, _, complained = small_class.grade("--fresh")
+    assert code == 2 and "lab.toml" in complained and "points" in complained and len(complained.strip().splitlines()) == 1, complained
+
+
+def test_one_submission_is_one_whatever_is_in_it(small_class):
+    small_class.hands_in("ana/project", ALL)
+    (small_class.folder / "ana" / "docs").mkdir()
+    (small_class.folder / "ana" / "docs" / "notes.txt").write_text("notes")
+    small_class.folder = small_class.folder / "ana"
+    code, said, _ = small_class.grade("--one")
+    assert code == 0 and small_class.result("ana").points == 10, said
+
+
+def test_the_quantiles_of_few_seconds_are_among_them():
+    assert results.Figures(resume_seconds=[1.0, 3.0]).seconds(0.5) == 1.0
+    assert results.Figures(resume_seconds=[float(n) for n in range(1, 101)]).seconds(0.95) == 95.0

@@ -124,7 +124,7 @@ def test_a_program_is_taken_from_every_kind_of_package_and_depth(subs, name, abo
 
 def test_what_is_taken_can_be_staged(subs, tmp_path):
     staged = stage(taken_from(zipped(subs / "a.zip")).program, tmp_path / "staged")
-    assert set(staged.files) == {"starter/__init__.py", "starter/__main__.py", "starter/flow.py"}
+    assert set(staged.files) == {"starter/__main__.py", "starter/flow.py"}
 
 
 def test_the_hash_is_of_paths_and_contents_and_not_of_their_order(subs):

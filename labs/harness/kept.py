@@ -36,7 +36,7 @@ class ForkServer:
         self.used = False     # whether a program was ever started
         self.broken = False   # whether a program got at its processes: what it left there ends with the server
         user = cell.sandbox.user if cell else None
-        words = [sys.executable, "-I", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
+        words = [sys.executable, "-I", "-B", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
         # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does. A sandbox dies with the thread
         # that made it, and this one lives on.
         self._process = _STARTER.submit(
