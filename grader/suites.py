@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections import defaultdict
 
-from labs.harness import manifest
+from labs.harness import manifest, verdict
 from labs.harness.staging import KIT
 
 LABS = {folder.name: manifest.read(folder) for folder in manifest.folders()}
@@ -28,8 +28,8 @@ def run_suites(*arguments, results):
 
 
 def passed(items):
-    """Whether a check passed: it has items, and all of them did."""
-    return bool(items) and set(items.values()) == {"passed"}
+    """Whether a check passed, from the statuses of its items."""
+    return verdict.of_check(items.values()) == "passed"
 
 
 def failed_checks(results):

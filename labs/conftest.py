@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
-from labs.harness import killmap, manifest, processes, sandbox, side_by_side, story
+from labs.harness import killmap, manifest, processes, sandbox, side_by_side, story, verdict
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
 from labs.harness.kept import Cell
@@ -341,9 +341,9 @@ def pytest_terminal_summary(terminalreporter, config):
     session = config.stash[SESSION]
     for number, checks in sorted(session.results.items()):
         lab = manifest.read(KIT / "labs" / number)
-        passed = [check for check in lab.checks if set(checks.get(check.test, ["missing"])) == {"passed"}]
-        ran = [check for check in lab.checks if check.test in checks and set(checks[check.test]) != {"not applicable"}]
-        unknown = [check for check in ran if "could not check" in checks[check.test]]
+        verdicts = {check.test: verdict.of_check(checks.get(check.test, ())) for check in lab.checks}
+        ran = [check for check in lab.checks if verdicts[check.test] not in ("not run", "not applicable")]
+        passed, unknown = ([check for check in ran if verdicts[check.test] == wanted] for wanted in ("passed", "could not check"))
         terminalreporter.write_line(
             f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
             f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "

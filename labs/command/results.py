@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+from labs.harness import verdict
 from labs.harness.manifest import Check, Lab
 
 from .kit import EVIDENCE
@@ -28,12 +29,8 @@ class Tally:
 
     def verdict(self, check):
         """"passed", "failed", "not run", "not applicable", or "could not check": the suite broke, which says nothing."""
-        found = self.statuses.get(check.test)
-        if not found:
-            return "not run"
-        if "failed" in found:
-            return "failed"
-        return {"passed": "passed", "not applicable": "not applicable"}.get(" and ".join(found), "could not check")
+        found = verdict.of_check(self.statuses.get(check.test, ()))
+        return "could not check" if found in ("error", "skipped") else found
 
     def having(self, verdict):
         """The checks with that verdict, in the order of the manifest."""
