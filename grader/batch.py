@@ -143,14 +143,14 @@ def create(report, submissions, options, isolation, only=(), one=False, fresh=Fa
         for name in (*(name for name in _OURS if not name.startswith(("lock", "journal"))), "journal.sqlite-journal", "journal.sqlite"):
             remove(report / name)
     journal = Journal(report / "journal.sqlite")
-    about, wanted = journal.about(), {"submissions": str(submissions), **options.judged_by()}
+    about, wanted = journal.about(), {"submissions": str(submissions), "one": one, **options.judged_by()}
     if changed := [name for name, value in wanted.items() if about and about.get(name) != value]:
-        raise Refused(f"{report} was begun with {', '.join(f'{name} {_shown(about.get(name))}' for name in changed)}, now it is "
-                      f"{', '.join(_shown(wanted[name]) for name in changed)}: use another --out, or --fresh to begin anew")
+        raise Refused(f"{report} was begun with {', '.join(f'{name} {_shown(about.get(name))}' for name in changed)}, now "
+                      f"{', '.join(f'{name} {_shown(wanted[name])}' for name in changed)}: use another --out, or --fresh to begin anew")
     batch = Batch(report, submissions, about.get("id") or os.urandom(8).hex(), options, isolation, only, one, journal=journal)
     if not about:
         journal.set_about(id=batch.id, began=datetime.now(UTC).isoformat(timespec="seconds"), **wanted)
-    journal.set_about(isolation=options.isolation, workers=options.workers, one=one)
+    journal.set_about(isolation=options.isolation, workers=options.workers)
     for name in batch.chosen:   # what could not be checked is checked again: the machine may have been mended
         if (found := batch.last_result(name)) and found.outcome == Outcome.INCOMPLETE:
             batch.reopen(name)

@@ -27,6 +27,8 @@ def grade(submissions, report, *, jobs=1, only=(), labs="1-5", seed=1, sample=1,
           engine="local", database=None, quiet=False, checks=None):
     """Grade what is not graded yet, write the reports, and return an exit code. `checks` are as in Options. Raises Refused."""
     console = Console(highlight=False, quiet=quiet)
+    if fresh and only:
+        raise Refused("--fresh begins the whole report anew, and --only names a part of it: leave one of them out (a changed submission is graded again by itself)")
     all_labs()   # a manifest that cannot be used is refused now, and not after minutes
     report, numbers = Path(report), lab_numbers(labs)
     if not Path(submissions).exists():
@@ -166,6 +168,8 @@ def _concluded(work, console, errors, stopped):
     counts = [f"{len(found) - len(incomplete) - len(invalid)} graded"] + [f"{len(some)} {word}" for some, word in
                                                                          ((incomplete, "incomplete"), (invalid, "invalid"), (missing, "not graded")) if some]
     console.print(f"{', '.join(counts)}. The report: {work.report / 'index.html'}", soft_wrap=True)
+    if work.options.sample > 1:
+        console.print(f"Sweeps tried each {work.options.sample}th of their points: not for grades.")
     if stopped:
         console.print("Ended before all were graded. The same command goes on where this one was.")
         return STOPPED

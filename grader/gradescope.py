@@ -27,6 +27,9 @@ def write_autograder(path, labs="1-5"):
     path, numbers = Path(path), lab_numbers(labs)
     if path.suffix != ".zip" or path.is_dir():
         raise Refused(f"{path} cannot be the autograder: name a file that ends in .zip")
+    if path.exists() and not (zipfile.is_zipfile(path) and "run_autograder" in zipfile.ZipFile(path).namelist()):
+        raise Refused(f"{path} is there already, and is no autograder: name another file")
+    path.parent.mkdir(parents=True, exist_ok=True)
     files = _contents(numbers)
     _write(path, files)
     console = Console(highlight=False, soft_wrap=True)

@@ -203,6 +203,9 @@ def pytest_pyfunc_call(pyfuncitem):
         outcome.force_exception(server.errors.pop(0))
         server.errors.clear()
     error = outcome.excinfo[1] if outcome.excinfo else None
+    if isinstance(error, LookupError) and _of_a_check(outcome.excinfo[2]):
+        # What the check goes on from is not there, like a refund that was never asked for: that is the program's doing, and no fault of ours.
+        error = processes.ProgramFault(f"the program did less than this check goes on from ({type(error).__name__}: {error})")
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
         outcome.force_exception(_told(pyfuncitem, error, made))
     left = [words for program in made for process in program.processes for words in process.left_behind()]
@@ -214,6 +217,13 @@ def pytest_pyfunc_call(pyfuncitem):
     if left and error is None:
         error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")
         outcome.force_exception(_told(pyfuncitem, error, made))
+
+
+def _of_a_check(traceback):
+    """Whether an exception was raised by a line of a check itself, and by nothing that it called."""
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    return os.path.basename(traceback.tb_frame.f_code.co_filename).startswith("test_")
 
 
 class Told(AssertionError):
@@ -234,7 +244,9 @@ def _told(item, error, made):
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
-    further = [story.labelled("again", _again(item)), story.labelled("hint", f"python -m labs hint {lab.number}")]
+    # Of a hidden check a learner whose program was graded has no file to run again.
+    again = [] if session.isolation and check and check.hidden else [story.labelled("again", _again(item))]
+    further = [*again, story.labelled("hint", f"python -m labs hint {lab.number}")]
     pages, struck = {}, getattr(error, "struck", None)
     if struck:
         sources = session.staged.sources

@@ -25,4 +25,8 @@ def write_reports(report, results, about):
     for name, text in texts.items():
         (report / name).parent.mkdir(parents=True, exist_ok=True)
         write_durably(report / name, text)
+    for room in ("submissions", "gradescope"):   # of those that are not handed in any more
+        for path in sorted((report / room).glob("*.*")):
+            if f"{room}/{path.name}" not in texts:
+                path.unlink()
     return [report / name for name in texts]

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from grader.suites import run_suites
+from grader.suites import LABS, passed, run_suites
 from labs.harness.staging import KIT
 
 LOCK = """    locks = open(in_home("locks"), "ab")
@@ -144,3 +144,13 @@ def test_what_a_killed_session_left_behind_is_gone_after_the_next(finished, tmp_
     run_suites("labs/01/test_record.py", "-k", "unknown_run", results=tmp_path / "results.jsonl")
     assert not os.path.exists(home)
     assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("text", ["pass", "this is no Python", "raise SystemExit(2)"])
+def test_a_program_that_does_nothing_passes_nothing_and_breaks_no_check(text, tmp_path):
+    (tmp_path / "__main__.py").write_text(text + "\n")
+    _, output, found = run_suites(*(f"labs/{lab}" for lab in LABS), "--program", str(tmp_path), "--lab-sample", "25", results=tmp_path / "results.jsonl")
+    ended = {(lab, check, status) for lab, checks in found.items() for check, items in checks.items() for status in items.values()}
+    assert not [entry for entry in ended if entry[2] not in ("failed", "not applicable", "passed")], output
+    assert not [f"{lab}/{check}" for lab, checks in found.items() for check, items in checks.items() if passed(items)]

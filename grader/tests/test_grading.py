@@ -393,6 +393,9 @@ def test_a_damaged_journal_or_manifest_is_told_in_one_line(small_class):
     small_class.kit.write("labs/01/lab.toml", LAB.replace("points = 3", 'points = "three"'))
     code, _, complained = small_class.grade("--fresh")
     assert code == 2 and "lab.toml" in complained and "points" in complained and len(complained.strip().splitlines()) == 1, complained
+    small_class.kit.write("labs/01/lab.toml", LAB.replace("points = 3", "points = 4"))
+    code, _, complained = small_class.grade("--fresh")
+    assert code == 2 and "points says 10, and those of its checks are 11" in complained, complained
 
 
 def test_one_submission_is_one_whatever_is_in_it(small_class):

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .staging import KIT
 
@@ -36,6 +36,12 @@ class Lab(BaseModel):
     minutes: int
     hints: list[str] = Field(min_length=3, max_length=3)
     checks: list[Check]
+
+    @model_validator(mode="after")
+    def _the_points_add_up(self):
+        if self.points != sum(check.points for check in self.checks):
+            raise ValueError(f"points says {self.points}, and those of its checks are {sum(check.points for check in self.checks)}")
+        return self
 
     def check(self, test):
         """The check of a test function, named like `test_x.py::test_y`, or None."""

@@ -84,6 +84,7 @@ def test_waits_grow_and_keep_to_what_the_service_asks_for(programs, ticket):
     run = program.start(ticket).wait()
     assert run.code == 0, f"the service was down four times, then up again, and {run} {run.end}"
     times = [request.received for request in program.outside.of("refund")]
+    assert len(times) == 5, f"the service was down for four requests, and the fifth was to be answered; {len(times)} refund requests came"
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
     shown = ", ".join(f"{gap:.2f}" for gap in gaps)
     assert gaps[0] >= 0.18, f"LAB_RETRY_DELAY is 0.2 seconds, and between attempts passed {shown}"

@@ -10,7 +10,7 @@ from ..processes import ProgramFault
 from ..side_by_side import side_by_side
 from .result import Result, Stories
 from .rules import aftermath, judged
-from .trial import RESUME, START, Trial
+from .trial import RESUME, RUN, START, Trial
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
 LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of its trials takes longer, and WORK is for all of them
@@ -159,6 +159,8 @@ def _blind(kind, process, program, scenario):
                 _, file, line = next(event for event in reversed([*process.report["all"], last]) if event[0] < other)
                 return (f"nothing of the program could be followed from {own(file)}:{line} to its next request (it turned off line events there, or "
                         "became another program by exec): what is not seen does not pass")
+    if not (scenario.after or process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n")):
+        return f"{process} {process.end}, and its first line was not the run id: what is not begun does not pass"
     if process.code != (3 if scenario.ends == "failed" else 0):
         return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
     return None

@@ -26,6 +26,9 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
     except CouldNot as error:
         result.could_not = str(error)
         return result
+    if process.code or not process.stdout.startswith(RUN):
+        result.blind = f"while it was recorded, and nothing was cut, {process} {process.end}" + (
+            ": what is not done does not pass" if process.code else ", and its first line was not the run id: what is not begun does not pass")
     every = list(_cuts(log, program))
     cuts = ground.sample(_at_most(MOST, every))
     result.left_out = len(every) - len(cuts)
