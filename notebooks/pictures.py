@@ -59,7 +59,8 @@ def grid(title, columns, rows):
         sheet.text(x + 14, sheet.y + 22, MARKS[mark], "muted")
         x += 40 + CELL * len(MARKS[mark])
     sheet.down(30 if used else 0)
-    told = [f"{name}: " + "; ".join(f"{column}: {MARKS.get(cell, cell) or '-'}" for column, cell in zip(columns, cells)) for name, cells in rows.items()]
+    told = [f"{name}: " + "; ".join(f"{column}: {MARKS.get(cell, cell) or '-'}" for column, cell in zip(columns, cells))
+            for name, cells in rows.items()]
     return sheet.picture("\n".join([title, *told]))
 
 
