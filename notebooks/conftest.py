@@ -14,6 +14,7 @@ LOOK_AWAY = re.compile(r"#\s*(?:NBVAL_|PYTEST_VALIDATE_)\w+", re.I)
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|var|private|opt|dev/shm)/[^\s\"]*")
 IMAGE = re.compile(r"base64,[A-Za-z0-9+/=]+")
 QUESTIONS = 5
+WIDEST = 110   # characters: of a longer line of code the end is out of sight
 
 
 def faults_of(path):
@@ -30,6 +31,8 @@ def faults_of(path):
             yield f"code cell {number} has metadata, or a comment that keeps its output from being compared"
         if any(output["output_type"] == "error" for output in cell["outputs"]):
             yield f"code cell {number} raised an exception"
+        if any(len(line.rstrip()) > WIDEST for line in cell["source"]):
+            yield f"code cell {number} has a line of more than {WIDEST} characters"
         if found := MACHINE.search(IMAGE.sub("", json.dumps(cell["outputs"], ensure_ascii=False))):
             yield f"the output of code cell {number} names a place on one machine: {found[0]}"
     last = "".join(notebook["cells"][-1]["source"]) if notebook["cells"] else ""

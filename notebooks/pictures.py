@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gaps import statements
 
-WIDTH, MARGIN, GUTTER, FONT, LINE = 800, 16, 176, 12, 18   # pixels
+WIDTH, MARGIN, GUTTER, FONT, LINE = 800, 16, 150, 12, 18   # pixels
 CELL = 0.603 * FONT                                          # pixels that a character of a monospaced font is wide
 MARKS = {"process": "in the process", "gone": "was in the process: the kill took it", "disk": "on disk",
          "outside": "outside: it has happened"}
@@ -91,7 +91,8 @@ def between_the_lines(title, text, function, verdicts):
         sheet.path("cut", indent, sheet.down(LINE) - 9, f"H{WIDTH - MARGIN}")
         lines = textwrap.wrap(f"✂ {sign} {why}", int((WIDTH - MARGIN - indent) / CELL))
         for line in lines:
-            sheet.text(indent, sheet.down(LINE) - 5, line, "good" if good else "bad")
+            sheet.text(indent, sheet.down(LINE) - 7, line, "good" if good else "bad")
+        sheet.down(4)
         for line in source[statement.lineno - 1:statement.end_lineno]:
             sheet.code(line)
         told.append(f"killed before `{source[statement.lineno - 1].strip()}`: {sign} {why}")
