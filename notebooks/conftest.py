@@ -8,7 +8,8 @@ import pytest
 from labs.harness import processes
 
 MOST_BYTES = 300_000
-METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
+METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"}}
 # What would have nbval look away; it reads them as comments and as tags.
 LOOK_AWAY = re.compile(r"#\s*(?:NBVAL_|PYTEST_VALIDATE_)\w+", re.I)
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|var|private|opt|dev/shm)/[^\s\"]*")

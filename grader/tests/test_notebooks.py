@@ -41,6 +41,14 @@ def test_a_notebook_that_is_asked_for_by_its_name_is_run():
     assert "::Cell 0" in ended.stdout and "as committed" in ended.stdout
 
 
+def test_the_inventory_says_what_is_right_and_why():
+    answers = "from inventory import FOUND, feedback; feedback({piece: %s for piece, (found, _) in FOUND.items()})"
+    right, wrong = (run(KIT / "notebooks", "-c", answers % given).stdout.splitlines() for given in ("found", "'gone'"))
+    assert right and all(line.startswith("✓") for line in right)
+    assert [line for line in wrong if not line.startswith("✓")] == [
+        "✗  the refund: it is not gone; the payment service made it, and no kill of ours takes it back"]
+
+
 # ---- planted errors: what is done to a good notebook, which of its items is red, and what is said of it
 
 PLANTED = {}
@@ -54,13 +62,13 @@ def planted(item, says):
 
 
 @planted("Cell 0", "43")
-def a_changed_number(cells):
-    cells[0].outputs[0].text = "43\n"
+def a_changed_number(book):
+    book.cells[0].outputs[0].text = "43\n"
 
 
 @planted("Cell 2", "text/html")
-def a_number_changed_in_a_picture(cells):
-    data = cells[2].outputs[0].data
+def a_number_changed_in_a_picture(book):
+    data = book.cells[2].outputs[0].data
     before, image = data["text/html"].split("base64,")
     image, after = image.split('"', 1)
     changed = base64.b64encode(base64.b64decode(image).replace(b">42<", b">43<")).decode()
@@ -69,55 +77,81 @@ def a_number_changed_in_a_picture(cells):
 
 
 @planted("Cell 0", "Unexpected output")
-def a_stripped_output(cells):
-    cells[0].outputs = []
+def a_stripped_output(book):
+    book.cells[0].outputs = []
 
 
 @planted("as committed", "was not run in its place")
-def all_outputs_stripped(cells):
-    for cell in cells:
+def all_outputs_stripped(book):
+    for cell in book.cells:
         cell.outputs, cell.execution_count = [], None
 
 
 @planted("as committed", "code cell 2 was not run in its place")
-def a_cell_that_was_not_run(cells):
-    cells[1].outputs, cells[1].execution_count = [], None
+def a_cell_that_was_not_run(book):
+    book.cells[1].outputs, book.cells[1].execution_count = [], None
 
 
 @planted("Cell 0", "ZeroDivisionError")
-def an_exception(cells):
-    cells[0].source += "\n1 / 0"
+def an_exception(book):
+    book.cells[0].source += "\n1 / 0"
 
 
 @planted("as committed", "raised an exception")
-def an_exception_that_was_committed(cells):
-    cells[0].outputs = [nbformat.v4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=[])]
+def an_exception_that_was_committed(book):
+    book.cells[0].outputs = [nbformat.v4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=[])]
 
 
 @planted("Cell 1", "outlived the kill")
-def a_child_that_survives_its_kill(cells):
+def a_child_that_survives_its_kill(book):
     leave = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
-    cells[1].source = cells[1].source.replace("trial()", f'trial(source().replace("    print(", "    {leave}\\n    print("))')
+    book.cells[1].source = book.cells[1].source.replace("trial()", f'trial(source().replace("    print(", "    {leave}\\n    print("))')
 
 
 @planted("Cell 2", "outlived")
-def a_child_that_survives_the_kernel(cells):
-    cells[1].source += "\nimport subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)"
+def a_child_that_survives_the_kernel(book):
+    book.cells[1].source += "\nimport subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)"
 
 
 @planted("as committed", "keeps its output from being compared")
-def a_number_that_is_not_compared(cells):
-    cells[0].source = "# NBVAL_IGNORE_OUTPUT\n" + cells[0].source
+def a_number_that_is_not_compared(book):
+    book.cells[0].source = "# NBVAL_IGNORE_OUTPUT\n" + book.cells[0].source
 
 
 @planted("as committed", "keeps its output from being compared")
-def a_cell_that_is_skipped(cells):
-    cells[0].metadata = {"tags": ["nbval-skip"]}
+def a_cell_that_is_skipped(book):
+    book.cells[0].metadata = {"tags": ["nbval-skip"]}
 
 
 @planted("as committed", "names a place on one machine: /home/ana/lab")
-def a_path_of_one_machine(cells):
-    cells[0].source, cells[0].outputs[0].text = "print('/home/ana/lab')", "/home/ana/lab\n"
+def a_path_of_one_machine(book):
+    book.cells[0].source, book.cells[0].outputs[0].text = "print('/home/ana/lab')", "/home/ana/lab\n"
+
+
+@planted("Cell 1", "still ran at the end")
+def a_child_that_outlives_its_run(book):
+    a_child_that_survives_its_kill(book)
+    book.cells[1].source = book.cells[1].source.replace("one.kill('refund', 'after')", "one.start()")
+
+
+@planted("as committed", "should have less than")
+def too_many_bytes(book):
+    book.cells[0].outputs[0].text = "42" * 150_000
+
+
+@planted("as committed", "metadata")
+def the_metadata_of_an_editor(book):
+    book.metadata["kernelspec"]["display_name"] = "mine"
+
+
+@planted("as committed", "a line of more than")
+def a_line_that_is_out_of_sight(book):
+    book.cells[0].source += "  #" + "-" * 100
+
+
+@planted("as committed", "Check your understanding")
+def four_questions(book):
+    book.cells[-1].source = book.cells[-1].source.replace("<details></details>", "", 1)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +166,7 @@ def judged(tmp_path_factory):
     assert renewed.returncode == 0, renewed.stderr
     for name, (plant, _, _) in PLANTED.items():
         notebook = nbformat.read(good, as_version=4)
-        plant(notebook.cells)
+        plant(notebook)
         nbformat.write(notebook, kit / "notebooks" / f"{name}.ipynb")
     ended = run(kit, "-m", "pytest", "notebooks", "--junitxml", "judged.xml")
     assert ended.returncode == 1, ended.stdout + ended.stderr
@@ -145,11 +179,13 @@ def judged(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)   # for whichever comes first
 def test_a_good_notebook_is_green(judged):
     assert {item: said for (name, item), said in judged.items() if name == "good"} == dict.fromkeys(["as committed", "Cell 0", "Cell 1", "Cell 2"])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)   # for whichever comes first
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_error_is_red(judged, name):
     _, item, says = PLANTED[name]
