@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 def renew(path):
     """Run one notebook. A cell that raises ends it, and nothing is written."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(HERE)}}, record_timing=False).execute()
+    NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(HERE)}},
+                   record_timing=False, coalesce_streams=True).execute()
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells, 1):
         cell.id, cell.metadata = f"cell-{number}", nbformat.from_dict({})
