@@ -1,0 +1,192 @@
+"""The notebooks: each shows what was committed, and `pytest notebooks` is red for one that does not."""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from labs.harness.staging import KIT
+
+if not os.environ.get("CI"):   # there it may not be skipped
+    pytest.importorskip("nbval", reason="no nbval: pip install -e '.[notebooks]'")
+
+import nbformat  # noqa: E402
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook  # noqa: E402
+
+NOTEBOOKS = sorted((KIT / "notebooks").glob("*.ipynb"))
+SMALL = ("print(6 * 7)",
+         "from experiment import source, trial\n\nwith trial() as one:\n    one.kill('refund', 'after')\n"
+         "    print(len(one.outside.refunds), 'refund')",
+         "from pictures import grid\n\ngrid('Moments', ['now'], {'a number': ['42']})")
+LAST = "## Check your understanding\n\nPut in order" + "<details></details>" * 5
+
+
+def run(folder, *command):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_what_was_committed(path):
+    ended = run(KIT, "-m", "pytest", "-q", f"notebooks/{path.name}")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_notebook_that_is_asked_for_by_its_name_is_run():
+    ended = run(KIT, "-m", "pytest", "-q", "--collect-only", f"notebooks/{NOTEBOOKS[0].name}")
+    assert "::Cell 0" in ended.stdout and "as committed" in ended.stdout
+
+
+def test_the_inventory_says_what_is_right_and_why():
+    answers = "from inventory import FOUND, feedback; feedback({piece: %s for piece, (found, _) in FOUND.items()})"
+    right, wrong = (run(KIT / "notebooks", "-c", answers % given).stdout.splitlines() for given in ("found", "'gone'"))
+    assert right and all(line.startswith("✓") for line in right)
+    assert [line for line in wrong if not line.startswith("✓")] == [
+        "✗  the refund: it is not gone; the payment service made it, and no kill of ours takes it back"]
+
+
+# ---- planted errors: what is done to a good notebook, which of its items is red, and what is said of it
+
+PLANTED = {}
+
+
+def planted(item, says):
+    def keep(plant):
+        PLANTED[plant.__name__] = (plant, item, says)
+        return plant
+    return keep
+
+
+@planted("Cell 0", "43")
+def a_changed_number(book):
+    book.cells[0].outputs[0].text = "43\n"
+
+
+@planted("Cell 2", "text/html")
+def a_number_changed_in_a_picture(book):
+    data = book.cells[2].outputs[0].data
+    before, image = data["text/html"].split("base64,")
+    image, after = image.split('"', 1)
+    changed = base64.b64encode(base64.b64decode(image).replace(b">42<", b">43<")).decode()
+    assert changed != image
+    data["text/html"] = f'{before}base64,{changed}"{after}'
+
+
+@planted("Cell 0", "Unexpected output")
+def a_stripped_output(book):
+    book.cells[0].outputs = []
+
+
+@planted("as committed", "was not run in its place")
+def all_outputs_stripped(book):
+    for cell in book.cells:
+        cell.outputs, cell.execution_count = [], None
+
+
+@planted("as committed", "code cell 2 was not run in its place")
+def a_cell_that_was_not_run(book):
+    book.cells[1].outputs, book.cells[1].execution_count = [], None
+
+
+@planted("Cell 0", "ZeroDivisionError")
+def an_exception(book):
+    book.cells[0].source += "\n1 / 0"
+
+
+@planted("as committed", "raised an exception")
+def an_exception_that_was_committed(book):
+    book.cells[0].outputs = [nbformat.v4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=[])]
+
+
+@planted("Cell 1", "outlived the kill")
+def a_child_that_survives_its_kill(book):
+    leave = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
+    book.cells[1].source = book.cells[1].source.replace("trial()", f'trial(source().replace("    print(", "    {leave}\\n    print("))')
+
+
+@planted("Cell 2", "outlived")
+def a_child_that_survives_the_kernel(book):
+    book.cells[1].source += "\nimport subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)"
+
+
+@planted("as committed", "keeps its output from being compared")
+def a_number_that_is_not_compared(book):
+    book.cells[0].source = "# NBVAL_IGNORE_OUTPUT\n" + book.cells[0].source
+
+
+@planted("as committed", "keeps its output from being compared")
+def a_cell_that_is_skipped(book):
+    book.cells[0].metadata = {"tags": ["nbval-skip"]}
+
+
+@planted("as committed", "names a place on one machine: /home/ana/lab")
+def a_path_of_one_machine(book):
+    book.cells[0].source, book.cells[0].outputs[0].text = "print('/home/ana/lab')", "/home/ana/lab\n"
+
+
+@planted("Cell 1", "still ran at the end")
+def a_child_that_outlives_its_run(book):
+    a_child_that_survives_its_kill(book)
+    book.cells[1].source = book.cells[1].source.replace("one.kill('refund', 'after')", "one.start()")
+
+
+@planted("as committed", "should have less than")
+def too_many_bytes(book):
+    book.cells[0].outputs[0].text = "42" * 150_000
+
+
+@planted("as committed", "metadata")
+def the_metadata_of_an_editor(book):
+    book.metadata["kernelspec"]["display_name"] = "mine"
+
+
+@planted("as committed", "a line of more than")
+def a_line_that_is_out_of_sight(book):
+    book.cells[0].source += "  #" + "-" * 100
+
+
+@planted("as committed", "Check your understanding")
+def four_questions(book):
+    book.cells[-1].source = book.cells[-1].source.replace("<details></details>", "", 1)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Every planted notebook and the good one, in a kit without others, through `pytest notebooks`: {(stem, item): what is said, or None}."""
+    kit = tmp_path_factory.mktemp("kit")
+    shutil.copytree(KIT / "notebooks", kit / "notebooks", ignore=shutil.ignore_patterns("*.ipynb", "__pycache__", ".*"))
+    (kit / "labs").symlink_to(KIT / "labs")
+    good = kit / "notebooks" / "good.ipynb"
+    nbformat.write(new_notebook(cells=[*map(new_code_cell, SMALL), new_markdown_cell(LAST)]), good)
+    renewed = run(kit, "notebooks/renew.py", str(good))
+    assert renewed.returncode == 0, renewed.stderr
+    for name, (plant, _, _) in PLANTED.items():
+        notebook = nbformat.read(good, as_version=4)
+        plant(notebook)
+        nbformat.write(notebook, kit / "notebooks" / f"{name}.ipynb")
+    ended = run(kit, "-m", "pytest", "notebooks", "--junitxml", "judged.xml")
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    found = {}
+    for case in ElementTree.parse(kit / "judged.xml").iter("testcase"):
+        said = "".join(part.get("message", "") + (part.text or "") for part in case if part.tag in ("failure", "error"))
+        key = case.get("classname").split(".")[-2], case.get("name")
+        found[key] = (found.get(key) or "") + said or None
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)   # for whichever comes first
+def test_a_good_notebook_is_green(judged):
+    assert {item: said for (name, item), said in judged.items() if name == "good"} == dict.fromkeys(["as committed", "Cell 0", "Cell 1", "Cell 2"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)   # for whichever comes first
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_error_is_red(judged, name):
+    _, item, says = PLANTED[name]
+    assert says in (judged[name, item] or "nothing")
