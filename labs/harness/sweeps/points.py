@@ -159,10 +159,10 @@ def _blind(kind, process, program, scenario):
                 _, file, line = next(event for event in reversed([*process.report["all"], last]) if event[0] < other)
                 return (f"nothing of the program could be followed from {own(file)}:{line} to its next request (it turned off line events there, or "
                         "became another program by exec): what is not seen does not pass")
-    if not (scenario.after or process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n")):
-        return f"{process} {process.end}, and its first line was not the run id: what is not begun does not pass"
     if process.code != (3 if scenario.ends == "failed" else 0):
         return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
+    if not (scenario.after or process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n")):
+        return f"{process} {process.end}, and its first line was not the run id: what is not begun does not pass"
     return None
 
 
