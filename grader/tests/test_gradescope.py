@@ -212,3 +212,12 @@ def test_the_kit_of_the_zip_can_be_installed(autograder):
                "print(sum(check.hidden for folder in manifest.folders() for check in manifest.read(folder).checks))")
     counted = subprocess.run([autograder.root / "venv/bin/python", "-c", program], cwd="/", capture_output=True, text=True)
     assert counted.stdout == f"{sum(check.hidden for lab in LABS.values() for check in lab.checks)}\n", counted.stderr
+
+
+def test_a_file_of_somebody_elses_is_not_overwritten(tmp_path):
+    path = tmp_path / "theirs.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("flow.py", "theirs")
+    with pytest.raises(Refused, match="is there already"):
+        write_autograder(path)
+    assert zipfile.ZipFile(path).namelist() == ["flow.py"]

@@ -222,7 +222,7 @@ def test_a_report_of_other_options_is_not_mixed(small_class):
     small_class.hands_in("ana", ALL)
     small_class.grade()
     code, _, complained = small_class.grade("--seed", "2")
-    assert code == 2 and "was begun with seed 1, now it is 2" in complained and "--fresh" in complained
+    assert code == 2 and "was begun with seed 1, now seed 2" in complained and "--fresh" in complained
 
 
 def test_a_second_grader_on_one_report_is_turned_away(small_class):
@@ -271,7 +271,8 @@ def test_the_submissions_are_never_written_to(small_class):
 
 @pytest.mark.parametrize("arguments, says", [
     (["--labs", "7"], "there is no lab 07"), (["--labs", "x"], "give numbers"), (["--engine", "slow"], "there is no engine called slow"),
-    (["--engine", "dbos"], "go together"), (["--only", "zoe"], "zoe")])
+    (["--engine", "dbos"], "go together"), (["--fresh", "--only", "ana"], "leave one of them out"),
+    (["--only", "zoe"], "zoe")])
 def test_a_bad_option_is_refused_in_one_line(small_class, arguments, says):
     small_class.hands_in("ana", ALL)
     code, _, complained = small_class.grade(*arguments)
@@ -410,3 +411,19 @@ def test_one_submission_is_one_whatever_is_in_it(small_class):
 def test_the_quantiles_of_few_seconds_are_among_them():
     assert results.Figures(resume_seconds=[1.0, 3.0]).seconds(0.5) == 1.0
     assert results.Figures(resume_seconds=[float(n) for n in range(1, 101)]).seconds(0.95) == 95.0
+
+
+def test_a_report_of_a_class_is_not_made_one_of_a_submission(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.grade()
+    code, _, complained = small_class.grade("--one")
+    assert code == 2 and "one False, now one True" in complained and (small_class.report / "submissions" / "ana.html").exists()
+
+
+def test_the_pages_of_who_is_not_there_any_more_go(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", "mark 1")
+    small_class.grade()
+    shutil.rmtree(small_class.folder / "ben")
+    small_class.grade()
+    assert [path.name for path in (small_class.report / "submissions").iterdir()] == ["ana.html"]
