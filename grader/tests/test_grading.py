@@ -380,9 +380,8 @@ def test_results_of_a_weaker_isolation_are_not_taken_for_those_of_a_stronger_one
     weaker = json.loads(path.read_text())
     weaker["isolation"]["level"] = "process"
     path.write_text(json.dumps(weaker))
-    before = small_class.looked
     small_class.grade()
-    assert small_class.result("ana").isolation.level != "process" and len(small_class.looked) >= len(before)
+    assert small_class.result("ana").isolation.level != "process"
 
 
 def test_a_damaged_journal_or_manifest_is_told_in_one_line(small_class):
