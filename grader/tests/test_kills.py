@@ -254,10 +254,10 @@ def test_a_program_that_turns_off_its_events_shows_by_their_end(bench):
 
 
 def test_a_program_that_turns_off_its_events_before_its_last_request_is_blind(bench):
-    request = ("import http.client, os, socket\nconnection = http.client.HTTPConnection('x')\n"
+    request = ("import http.client, os, socket, sys\nconnection = http.client.HTTPConnection('x')\n"
                "connection.sock = socket.socket(socket.AF_UNIX)\nconnection.sock.connect(os.environ['OUTSIDE'].removeprefix('unix:'))\n"
                "connection.request('GET', '/v1/mails?message_id=m', headers={'Authorization': 'Bearer ' + os.environ['OUTSIDE_KEY']})\n"
-               "status = connection.getresponse().status\nprint(status)\n")
+               "connection.getresponse().read()\nprint(sys.argv[-2])\n")
     open_eyed, blind = bench.ground(request), bench.ground("import sys\n" "sys.settrace(None)\n" + request)
     assert scout(open_eyed, LINE, START, make_ticket("1"))[1] is None
     assert scout(blind, LINE, START, make_ticket("1"))[1].startswith(
