@@ -51,6 +51,31 @@ def test_a_request_whose_client_was_killed_during_the_pace_does_nothing(tmp_path
         server.communicate(timeout=20)
 
 
+def test_what_lab_01_does_by_hand(tmp_path):
+    port = free_port()
+    server = subprocess.Popen([*PYTHON, "labs", "outside", "--port", str(port), "--pace", "0.3"], cwd=KIT,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    server.stdout.readline()   # now it listens
+    address = f"http://127.0.0.1:{port}"
+    environment = {**os.environ, "LAB_HOME": str(tmp_path), "OUTSIDE": address, "OUTSIDE_KEY": "by-hand"}
+    run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=KIT, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        while not re.search("mail +request", line := server.stdout.readline()):
+            assert line, "the outside has ended"
+        run.kill()
+        run_id = run.communicate(timeout=20)[0].strip()
+        resumed = starter("resume", run_id, home=tmp_path, address=address)
+        assert (resumed.returncode, resumed.stderr) == (2, "resume: this flow cannot do that yet; write `def resume` in flow.py\n")
+        again = starter("start", "starter/ticket.json", home=tmp_path, address=address)
+        assert again.returncode == 0 and re.fullmatch("[0-9a-f]{32}\n", again.stdout)
+    finally:
+        run.kill()
+        server.send_signal(signal.SIGINT)
+        output = server.stdout.read()   # and not communicate(), which would not see what readline() has read ahead
+        server.communicate(timeout=20)
+    assert "dropped: the client is gone, nothing was done" in output and output.count("ONE MORE for this order") == 1
+
+
 def test_a_taken_port_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
