@@ -16,23 +16,25 @@ AS_THEY_ARE = ("LICENSE", ".gitignore")                    # from the kit's top 
 WRITTEN = {"README.md": "README.md.jinja", "AGENTS.md": "AGENTS.md", "pyproject.toml": "pyproject.toml.jinja",
            ".github/workflows/labs.yml": "labs.yml.jinja"}   # by this release, from LEARNER
 LEFT_OUT = {"hidden", "__pycache__"}                       # folders of labs/
+NOT_THEIRS = {"08-engines.ipynb", "front_door.py", "front_door.svg"}   # of notebooks/: what shows solutions, and what this kit's README shows
 
 
 def contents(kit=KIT):
     """The files of the learner's kit, {relative path: bytes}. Raises Refused where the kit is not a whole one."""
-    for name in ("labs", "solutions", "pyproject.toml", *AS_THEY_ARE):
+    for name in ("labs", "notebooks", "solutions", "pyproject.toml", *AS_THEY_ARE):
         if not (kit / name).exists():
             raise Refused(f"{kit} has no {name}: a release is made of a whole kit; get it again, and run the command that is in it")
     files = {name: (kit / name).read_bytes() for name in AS_THEY_ARE}
     files |= {f"starter/{name}": content for name, content in shipped_starter(kit).items()}
-    files |= {path.relative_to(kit).as_posix(): path.read_bytes() for path in sorted((kit / "labs").rglob("*")) if _is_shown(path, kit)}
+    for folder in ("labs", "notebooks"):
+        files |= {path.relative_to(kit).as_posix(): path.read_bytes() for path in sorted((kit / folder).rglob("*")) if _is_shown(path, kit)}
     return files | {name: text.encode() for name, text in _written(kit).items()}
 
 
 def _is_shown(path, kit):
     parts = path.relative_to(kit).parts
     return path.is_file() and not path.is_symlink() and not LEFT_OUT & set(parts) and not any(part.startswith(".") for part in parts) \
-        and path.suffix != ".pyc"
+        and path.suffix != ".pyc" and not (parts[0] == "notebooks" and path.name in NOT_THEIRS)
 
 
 def _written(kit):

@@ -7,6 +7,7 @@ written like the learner's, only a good part of a module counts.
 """
 
 import io
+import json
 import re
 import zipfile
 from pathlib import PurePosixPath
@@ -16,7 +17,7 @@ from labs.harness.staging import KIT
 
 SHORT, LONG = 20, 40   # characters of a line that says something, and of one that says enough
 RUN, PART = 5, 20      # lines: of what is secret, of the grader
-FORBIDDEN = {"solutions", "hidden", "grader", "notebooks"}   # as names of folders
+FORBIDDEN = {"solutions", "hidden", "grader"}   # as names of folders
 CHECK = re.compile(r"def (test_\w+)\(")
 IMPORT = re.compile(r"(from [\w.]+ )?import [\w.]+")
 
@@ -34,7 +35,7 @@ def leaks(files, kit=KIT):
 
 
 def _texts(files):
-    """(name, text) of each file and of each member of the shipped starter's archive; None for what cannot be read."""
+    """(name, text) of each file, of a notebook's cells, and of each member of the shipped starter's archive; None for what cannot be read."""
     for name, content in files.items():
         if name == str(ARCHIVE):
             try:
@@ -44,8 +45,11 @@ def _texts(files):
             except zipfile.BadZipFile:
                 pass
         try:
-            yield name, content.decode()
-        except UnicodeDecodeError:
+            text = content.decode()
+            if name.endswith(".ipynb"):   # where each line of a cell is a string of JSON
+                text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+            yield name, text
+        except (ValueError, LookupError, TypeError):   # of which UnicodeDecodeError is one
             yield name, None
 
 

@@ -49,6 +49,12 @@ def test_the_inventory_says_what_is_right_and_why():
         "✗  the refund: it is not gone; the payment service made it, and no kill of ours takes it back"]
 
 
+def test_the_picture_on_the_readmes_front_is_the_one_that_the_kit_draws():
+    assert "](notebooks/front_door.svg)" in (KIT / "README.md").read_text()
+    ended = run(KIT / "notebooks", "-c", "import front_door; assert front_door.picture() == front_door.FILE.read_text(encoding='utf-8'), 'python notebooks/front_door.py'")
+    assert ended.returncode == 0, ended.stderr
+
+
 # ---- planted errors: what is done to a good notebook, which of its items is red, and what is said of it
 
 PLANTED = {}

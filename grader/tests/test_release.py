@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def in_kit(kit, *command):
 
 def test_it_has_what_a_learner_needs_and_nothing_else(kit):
     assert {path.name for path in kit.iterdir()} == {".git", ".github", ".gitignore", "AGENTS.md", "LICENSE", "README.md", "labs",
-                                                     "pyproject.toml", "starter"}
+                                                     "notebooks", "pyproject.toml", "starter"}
     assert files_of(kit / "starter") == shipped_starter()
     for lab in LABS:
         shown = {path.name for path in (kit / "labs" / lab).iterdir()}
@@ -61,8 +62,22 @@ def test_it_has_what_a_learner_needs_and_nothing_else(kit):
         assert {check.test.split("::")[0] for check in LABS[lab].checks if not check.hidden} == shown - {"README.md", "lab.toml"}
 
 
+def test_its_notebooks_are_those_that_need_no_solutions(kit):
+    mine, theirs = ({path.name for path in (folder / "notebooks").glob("*.ipynb")} for folder in (KIT, kit))
+    assert mine - theirs == {"08-engines.ipynb"} and theirs < mine
+    done, output = in_kit(kit, "pytest", "-q", "-p", "no:cacheprovider", "notebooks/00-what-survives.ipynb")
+    assert done == 0, output
+
+
+def test_what_its_pages_link_to_is_there(kit):
+    pages = [kit / "README.md", *kit.glob("labs/*/README.md"), *kit.glob("notebooks/*.ipynb")]
+    links = {(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())}
+    missing = {f"{page.relative_to(kit)}: {link}" for page, link in links if not (page.parent / link).exists()}
+    assert len(links) > 10 and not {one for one in missing if "solutions/" not in one}, missing
+
+
 def test_an_edited_starter_is_not_what_is_shipped(tmp_path):
-    for name in ("labs", "solutions"):
+    for name in ("labs", "notebooks", "solutions"):
         (tmp_path / name).mkdir()
     for name in ("LICENSE", ".gitignore", "pyproject.toml", "labs/harness/starter.zip", "starter/flow.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -197,6 +212,8 @@ LONG_LINE = max((KIT / "solutions/02/flow.py").read_text().splitlines(), key=len
     ("labs/03/hidden/test_x.py", "", "no folder of that name"),
     ("grader/__init__.py", "", "no folder of that name"),
     ("labs/harness/starter.zip", archive_with("flow.py", SOLUTION), "labs/harness/starter.zip/flow.py:"),
+    ("notebooks/09-flow.ipynb", json.dumps({"cells": [{"source": SOLUTION.splitlines(keepends=True)}]}), "of solutions/"),
+    ("notebooks/09-flow.ipynb", json.dumps([SOLUTION]), "is no text"),
     ("labs/more.zip", archive_with("flow.py", SOLUTION), "is no text"),
     ("labs/flow.bin", b"\xff\xfe\x00", "is no text"),
 ])
