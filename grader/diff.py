@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from labs.command.refused import Refused
+from labs.harness.story import counted
 
 from . import results
 from .grade import shown
@@ -64,7 +65,7 @@ def _read(report):
         try:
             result = results.read(path)
         except ValidationError as error:
-            raise Refused(f"{path} cannot be read as a result ({error.error_count()} faults, the first: {error.errors()[0]['msg']}): "
+            raise Refused(f"{path} cannot be read as a result ({counted(error.error_count(), 'fault')}, the first: {error.errors()[0]['msg']}): "
                           "was it written by another version of the grader?") from None
         found[result.name] = result
     return found

@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from labs.command.kit import all_labs
@@ -17,6 +16,7 @@ from labs.harness import manifest
 
 from . import batch, isolation
 from .journal import Busy, held
+from .progress import Shown
 from .results import Outcome, file_name, write_durably
 from .running import Options, Stopped
 
@@ -74,17 +74,15 @@ def _graded(work, console, jobs, engine, database):
         console.print(f"{already} of {len(work.chosen)} have a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
-        with _progress(console) as progress:
-            task = progress.add_task("graded", total=len(work.chosen), completed=already)
-
+        with Shown(console, work.checks(waiting), len(work.chosen), already) as progress:
             def ended(name):
-                progress.console.print(one_line(work.result(name), name))
-                progress.advance(task)
+                progress.say(one_line(work.result(name), name))
+                progress.ended(name)
             if engine == "dbos":
                 from .engines.many import grade_on_queue
                 before = signal.signal(signal.SIGTERM, signal.default_int_handler)
                 try:
-                    errors = dict(grade_on_queue(work, database, jobs, ended, say=lambda line: progress.console.print(Text(line))))
+                    errors = dict(grade_on_queue(work, database, jobs, ended, say=lambda line: progress.say(Text(line))))
                 except KeyboardInterrupt:
                     stopped = True
                 finally:
@@ -92,17 +90,6 @@ def _graded(work, console, jobs, engine, database):
             else:
                 errors, stopped = _side_by_side(work, waiting, jobs, ended)
     return _concluded(work, console, errors, stopped)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task):
-        speed = task.finished_speed or task.speed
-        return Text(f"{60 * speed:.1f} a minute" if speed else "")
-
-
-def _progress(console):
-    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TextColumn("passed,"),
-                    TimeRemainingColumn(), TextColumn("left"), console=console, transient=True)
 
 
 def _side_by_side(work, names, jobs, ended):
@@ -160,7 +147,7 @@ def _concluded(work, console, errors, stopped):
     found, missing = [result for result in of.values() if result], [name for name, result in of.items() if not result]
     about = work.journal.about()
     write_reports(work.report, found, {"title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"],
-                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing})
+                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing, "ignored": [shown(one) for one in work.ignored]})
     incomplete = [result for result in found if result.outcome == Outcome.INCOMPLETE]
     invalid = [result for result in found if result.outcome == Outcome.INVALID]
     for name, error in errors.items():

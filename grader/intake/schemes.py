@@ -39,6 +39,7 @@ class Submission:
     source: Path           # a folder or a file
     relative: str          # the source, from the submissions folder, as text
     attempt: str | None    # which of several, in words, and which were not taken
+    doubts: tuple = ()     # what makes it worth a look whether it is the right one, each in a few words
 
 
 class Found(NamedTuple):
@@ -57,6 +58,7 @@ class _Upload:
     key: tuple
     order: tuple = ()
     said: str = ""         # about it, if it is taken
+    doubt: str = ""        # the part of that for which somebody should look at it
     usable: bool = True    # whether it can be one at all: a folder, or an archive that we read
     id: str = ""           # what tells somebody from others of the same name
 
@@ -168,7 +170,7 @@ def _gradescope(path, known):
         return None
     number = f"attempt {handed.attempt} of {handed.attempts}" if handed.attempts > 1 else ""
     return _Upload(path, " & ".join(handed.names) or path.name, ("gradescope", *(handed.ids or [path.name])), (handed.when, path.name),
-                   ", ".join(filter(None, [number, handed.when])))
+                   ", ".join(filter(None, [number, handed.when])), number if handed.attempt < handed.attempts else "")
 
 
 def _moodle(path):
@@ -186,7 +188,7 @@ def _canvas(paths):
     if len(found) > 1 and 1 in (len({match["id"] for match in found.values()}), len({match["name"] or match["id"] for match in found.values()})):
         return {}
     return {path: _Upload(path, match["name"] or match["id"], ("canvas", match["id"]), (int(match["upload"]), not path.is_dir()),
-                          "late" if match["late"] else "", _is_usable(path), match["id"]) for path, match in found.items()}
+                          "late" if match["late"] else "", "late" if match["late"] else "", _is_usable(path), match["id"]) for path, match in found.items()}
 
 
 def _plain(path):
@@ -229,7 +231,7 @@ def _without_assignment(uploads, path):
 # ---- one submission of each student
 
 def _newest(uploads):
-    """Of every student the upload that is taken, and what is said of that: [(upload, attempt)]."""
+    """Of every student the upload that is taken, what is said of that, and what is doubtful in it: [(upload, attempt, doubts)]."""
     by_key = {}
     for upload in uploads:
         by_key.setdefault(upload.key, []).append(upload)
@@ -242,15 +244,18 @@ def _newest(uploads):
                           "moodle": f"the newest of {count} by the files' times"}.get(newest.key[0], f"the newest of {count}"))
         if others:
             words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
-        taken.append((newest, "; ".join(filter(None, words)) or None))
+        # What Moodle keeps beside files, like an online text, is no other attempt.
+        rivals = [upload for upload in others if upload.key[0] != "moodle" or MOODLE.fullmatch(upload.path.name)["kind"] == "file"]
+        doubts = [newest.doubt, f"1 of {len(rivals) + 1} taken" if rivals else ""]
+        taken.append((newest, "; ".join(filter(None, words)) or None, tuple(filter(None, doubts))))
     return taken
 
 
 def _named(taken, path):
     """Them as Submissions in the folder `path`, each with a name of its own: where two have one name, with what tells them apart after it."""
-    names = [shown(upload.name) for upload, _ in taken]
+    names = [shown(upload.name) for upload, *_ in taken]
     used, found = set(), []
-    for (upload, attempt), name in zip(taken, names, strict=True):
+    for (upload, attempt, doubts), name in zip(taken, names, strict=True):
         relative = shown(str(upload.path.relative_to(path)), 1000)
         if names.count(name) > 1:
             name = f"{name} ({upload.id or relative})"
@@ -258,5 +263,5 @@ def _named(taken, path):
         while unique in used:
             unique, number = f"{name} ({number})", number + 1
         used.add(unique)
-        found.append(Submission(unique, upload.path, relative, attempt))
+        found.append(Submission(unique, upload.path, relative, attempt, doubts))
     return sorted(found, key=lambda one: (one.name.casefold(), one.relative))

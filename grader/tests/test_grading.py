@@ -3,15 +3,20 @@
 import hashlib
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 
 import pytest
 from grader.tests.small_kit import SmallKit
 
 from grader import results, running, scoring
+from grader.progress import Checks
 from grader.results import Status
 from labs.harness.staging import KIT
 
@@ -96,10 +101,10 @@ class Class:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {marks}\n")
 
-    def begin(self, *arguments):
-        environment = {**os.environ, "PYTHONPATH": str(self.kit.root), "COLUMNS": "200"}
+    def begin(self, *arguments, stdout=subprocess.PIPE, **environment):
+        environment = {**os.environ, "PYTHONPATH": str(self.kit.root), "COLUMNS": "200", **environment}
         return subprocess.Popen([sys.executable, "-m", "grader", "grade", str(self.folder), "--out", str(self.report), "--labs", "1", *arguments],
-                                cwd=self.kit.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                cwd=self.kit.root, env=environment, text=True, stdout=stdout, stderr=subprocess.PIPE)
 
     def grade(self, *arguments):
         """Grade to the end. Returns the exit code, and what was said on stdout and stderr."""
@@ -426,3 +431,71 @@ def test_the_pages_of_who_is_not_there_any_more_go(small_class):
     shutil.rmtree(small_class.folder / "ben")
     small_class.grade()
     assert [path.name for path in (small_class.report / "submissions").iterdir()] == ["ana.html"]
+
+
+# ---- how far it is
+
+def records(folder, name, ended, items=4, judged=("hash", {"labs": ["01"]}, "bubblewrap/view")):
+    folder.mkdir(exist_ok=True)
+    there = [["01", "test_x.py::test_y", f"test_y[{number}]"] for number in range(items)]
+    lines = [{"of": ["of the submission", *judged]}, {"collected": there},
+             *({"lab": "01", "check": "test_x.py::test_y", "item": f"test_y[{number}]", "status": "passed", "seconds": seconds} for number, seconds in ended.items())]
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def checks_of(folder, *names):
+    return Checks(folder, names, ("hash", {"labs": ["01"]}, "bubblewrap/view"), 3)
+
+
+def test_progress_is_counted_in_checks_and_what_is_left_in_their_seconds(tmp_path):
+    folder = tmp_path / "records"
+    checks = checks_of(folder, "ana", "ben", "cy")
+    checks.look()
+    assert (checks.done, checks.total, checks.left(10)) == (0, 9, None)   # nothing is known but how many there may be
+    records(folder, "ana", {0: 1.0, 1: 1.0, 2: 37.0})
+    records(folder, "ben.8f3a", {0: 1.0})   # another machine's
+    checks.look()
+    assert (checks.done, checks.total, checks.made) == (4, 12, 4)
+    # 40 seconds of checks in 20 of the clock; left are ana's last (as the others: 10), ben's 1 + 37 + 10, cy's 1 + 1 + 37 + 10.
+    assert checks.left(20) == pytest.approx((10 + 48 + 49) / 2)
+    checks.over("cy")   # it is invalid
+    assert (checks.done, checks.total) == (4, 8) and checks.left(20) == pytest.approx((10 + 48) / 2)
+
+
+def test_checks_that_were_made_before_do_not_make_the_pace(tmp_path):
+    folder = tmp_path / "records"
+    records(folder, "ana", {0: 1.0, 1: 1.0})
+    records(folder, "ben", {0: 1.0}, judged=("another hash", {"labs": ["01"]}, "bubblewrap/view"))
+    checks = checks_of(folder, "ana", "ben")
+    checks.look()
+    assert (checks.done, checks.total, checks.made, checks.left(5)) == (2, 8, 0, None)
+    records(folder, "ana", {0: 1.0, 1: 1.0, 2: 4.0})
+    checks.look()
+    assert (checks.done, checks.made) == (3, 1) and checks.left(4) == pytest.approx(2 + 1 + 1 + 4 + 2)
+
+
+def test_a_class_of_one_is_seen_to_go_on_check_by_check(small_class):
+    small_class.hands_in("ana", f"{ALL} wait 2")
+    os.mkfifo(small_class.gate)
+    master, slave = pty.openpty()
+    grader = small_class.begin(stdout=slave, TERM="xterm")
+    os.close(slave)
+    door = os.open(small_class.gate, os.O_WRONLY)   # returns when the second check waits there
+    seen = b""
+    while b"1 of 4 checks" not in seen:
+        assert select.select([master], [], [], 60)[0], seen[-2000:]
+        seen += os.read(master, 65536)
+    assert b"graded 0 of 1" in seen and b"a minute" in seen
+    small_class.gate.unlink()
+    os.close(door)
+    reader = threading.Thread(target=drain, args=(master,))
+    reader.start()
+    assert grader.wait(timeout=60) == 0
+    reader.join()
+    os.close(master)
+
+
+def drain(master):
+    with suppress(OSError):   # where the other end is closed
+        while os.read(master, 65536):
+            pass

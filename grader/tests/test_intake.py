@@ -802,12 +802,14 @@ def test_a_gradescope_export(subs, deeper):
         (f"Ana Lima ({above}submission_104)", "submission_104", None),
         ("Cy & Bob", "submission_103", "2026-11-20 10:00; the newest of 2; not taken: submission_102"),
         ("submission_105", "submission_105", None)]
+    assert [one.doubts for one in found.submissions] == [(), (), ("1 of 2 taken",), ()]   # the last of three attempts is no doubtful one
     assert found.ignored == ["submission_106 (Nobody): in submission_metadata.yml, but not there"]
 
 
 def test_an_earlier_attempt_that_the_student_chose_is_called_so(subs):
     gradescope(subs, GRADESCOPE.replace("2026-11-20 14:03:12.123000000", "2026-11-18 14:03:12.123000000"))
     assert find(subs).submissions[0].attempt == "attempt 2 of 3, 2026-11-18 14:03"
+    assert find(subs).submissions[0].doubts == ("attempt 2 of 3",)
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: &x [*x", "\x00", b"\xff\xfe\xff", "[" * 100_000])
@@ -841,6 +843,7 @@ def test_a_moodle_download_in_folders(subs):
     assert [(one.name, one.attempt) for one in find(subs).submissions] == [
         ("Ana Lima (11)", None), ("Ana Lima (13)", None), ("Bob", "not taken: Bob_12_assignsubmission_onlinetext_"), ("Default group", None),
         ("Participant", None)]
+    assert not any(one.doubts for one in find(subs).submissions)   # an online text is no other attempt
     assert files_in(take(find(subs, ["Bob"]).submissions[0], subs.parent / "taken")) == PROGRAM
 
 
@@ -852,6 +855,7 @@ def test_a_moodle_download_in_files(subs):
     assert (ana.name, ana.relative) == ("Ana Lima", "Ana Lima_11_assignsubmission_file_my_work.zip")
     assert ana.attempt == ("the newest of 2 by the files' times; not taken: Ana Lima_11_assignsubmission_file_work2.zip, "
                            "Ana Lima_11_assignsubmission_file_report.pdf")
+    assert (ana.doubts, bob.doubts) == (("1 of 3 taken",), ())
     assert (bob.name, bob.relative) == ("Bob", "Bob_12_assignsubmission_file_flow.py")   # no archive, and yet not forgotten
 
 
@@ -870,6 +874,8 @@ def test_a_canvas_download(subs):
         ("limaana (504)", "limaana_504_90006_x.zip", None),
         ("roybob", "roybob_LATE_502_90002_work_2_1234_final.zip", "late"),
         ("van_der_bergcy", "van_der_bergcy_503_90003_x.tar.gz", None)]
+    assert {one.name: one.doubts for one in find(subs).submissions if one.doubts} == {
+        "anon_Ab1": ("late",), "limaana (501)": ("1 of 5 taken",), "roybob": ("late",)}
 
 
 @pytest.mark.parametrize("pattern", ["hw_1_20261120_{}.zip", "hw_{}_2026_x.zip", "lab_2_{}_2026.zip"])
