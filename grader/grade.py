@@ -14,7 +14,7 @@ from labs.command.kit import all_labs
 from labs.command.refused import Refused
 from labs.harness import manifest
 
-from . import batch, isolation
+from . import batch, intake, isolation
 from .journal import Busy, held
 from .progress import Shown
 from .results import Outcome, file_name, write_durably
@@ -33,6 +33,7 @@ def grade(submissions, report, *, jobs=1, only=(), labs="1-5", seed=1, sample=1,
     report, numbers = Path(report), lab_numbers(labs)
     if not Path(submissions).exists():
         raise Refused(f"there is no {submissions}: name the folder with the submissions, or one submission")
+    intake.find(submissions, one=one)   # what there is nothing to grade in leaves no report behind
     rung, found, reasons = isolation.strongest()
     if rung not in isolation.STRONG:
         console.print(Text(f"Not the full isolation: {found.detail}. {'; '.join(reasons)}. `grader doctor` says what would help.", "yellow"))

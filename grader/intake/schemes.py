@@ -13,11 +13,14 @@ that; only a folder and archives of the very same name are one student's.
 import difflib
 import os
 import re
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from labs.command.refused import Refused
+from labs.harness.staging import SHIPPED
+from labs.harness.story import counted
 
 from . import gradescope
 from .archives import ARCHIVES, is_archive
@@ -71,11 +74,13 @@ def find(path, only=(), one=False):
     path = Path(path)
     try:
         path = path.resolve(strict=True)
+        if not one:
+            _refuse_what_nobody_handed_in(path)
         submissions, ignored = _in_folder(path) if path.is_dir() and not one else ([_single(path)], [])
     except (OSError, RuntimeError) as error:
         raise Refused(f"{shown(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}; name the folder of the submissions") from None
     if not submissions:
-        raise Refused(f"there is nothing to grade in {shown(str(path))}: it takes a folder or an archive for each submission")
+        raise Refused(f"there is nothing to grade in {shown(str(path))}{_beside(ignored)}: it takes a folder or an archive for each submission")
     return Found(chosen(submissions, only), ignored)
 
 
@@ -93,6 +98,35 @@ def chosen(submissions, only):
 
 
 # ---- one submission, or the folder of many
+
+def _beside(ignored):
+    return f", {counted(len(ignored), 'thing')} in it {'is' if len(ignored) == 1 else 'are'} neither folder nor archive" if ignored else ", which is empty"
+
+
+def _refuse_what_nobody_handed_in(path):
+    """Raise Refused for what an instructor may name by mistake: a report, the kit as it is handed out, a file that is no archive."""
+    if path.is_dir() and os.path.isfile(path / "journal.sqlite") and os.path.isfile(path / "lock"):
+        raise Refused(f"{shown(str(path))} is a report of the grader, and holds no submissions: name the folder that was graded into it")
+    if path.is_dir() and os.path.isfile(path / "labs" / "__main__.py") and _is_as_shipped(path / "starter"):
+        raise Refused(f"{shown(str(path))} is the learners' kit as it is handed out, with nobody's work in it: name the folder of the submissions "
+                      "(--one grades it all the same)")
+    if path.is_file() and not path.name.casefold().endswith((*ARCHIVES, *UNREADABLE)):
+        try:
+            with source_at(path):
+                pass
+        except Invalid:
+            what = "one file of a program" if path.suffix == ".py" else "no archive"
+            raise Refused(f"{shown(str(path))} is {what}: name a zip, a tar or the folder of one submission, or the folder of all") from None
+
+
+def _is_as_shipped(starter):
+    """Whether a folder has the starter's files, and all of them as they are handed out."""
+    try:
+        with zipfile.ZipFile(SHIPPED) as archive:
+            return all((starter / name).read_bytes() == archive.read(name) for name in archive.namelist() if not name.endswith("/"))
+    except OSError:
+        return False
+
 
 def _single(path):
     if path.is_file():

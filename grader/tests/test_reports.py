@@ -9,9 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from grader import reports
 from grader.reports import exports, pages, shown, standing
-from grader.results import Dropped, Figures, Isolation, Outcome, Result, Status, file_name
+from grader.diff import show_diff
+from grader.results import Dropped, Figures, Isolation, Outcome, Result, Status, file_name, write
 from grader.tests import made_up
 from grader.tests.made_up import CONTROL, HOSTILE, LABS, WEAK
+
+from labs.command.refused import Refused
 
 PLACES = [(number, place) for number, lab in LABS.items() for place in range(1, len(lab.checks) + 1)]
 ALL = {place: Status.FAILED for place in PLACES}
@@ -652,6 +655,46 @@ def test_junit_can_be_parsed_whatever_a_program_wrote():
     texts = [text for element in root.iter() for text in (*element.attrib.values(), element.text or "")]
     assert any(HOSTILE in text for text in texts)
     assert all(character.isprintable() or character == "\n" for text in texts for character in text)
+
+
+# ---- grader diff
+
+
+def graded_into(report, *found):
+    (report / "results").mkdir(parents=True)
+    for result in found:
+        write(result, report / "results")
+    return report
+
+
+def test_a_partly_graded_report_is_compared_as_far_as_it_goes(tmp_path, capsys):
+    everybody = [made_up.result(name) for name in ("ana", "bo", "cy", "dan")]
+    old = graded_into(tmp_path / "old", *everybody)
+    new = graded_into(tmp_path / "new", everybody[0], made_up.result("bo", {("03", 2): Status.FAILED}))
+    assert show_diff(old, new) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{new} has no result of 2 submissions (cy, dan): not graded there yet, or not handed in; compared is the rest"
+    assert said[1] == f"bo: {FULL} of {FULL} → {FULL - 6} of {FULL}" and said[2].startswith("  03/") and len(said) == 4
+    assert said[3] == "the same: 1 of 2 submissions that both have"
+
+
+def test_labs_that_only_one_report_has_are_one_line(tmp_path, capsys):
+    whole = made_up.result("ana", {("01", 1): Status.FAILED})
+    part = made_up.result("ana")
+    old, new = graded_into(tmp_path / "old", whole), graded_into(tmp_path / "new", part.model_copy(update={"labs": part.labs[:2]}))
+    assert show_diff(old, new) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [f"{new} has no lab 03, 04, 05: compared is the rest", "ana: 38 of 40 → 40 of 40"] and len(said) == 4
+    assert said[3] == "the same: 0 of 1 submission"
+
+
+def test_reports_that_are_the_same_and_one_of_which_nothing_is_graded(tmp_path, capsys):
+    old = graded_into(tmp_path / "old", made_up.result("ana"))
+    assert show_diff(old, old) == 0 and capsys.readouterr().out == "the same: 1 of 1 submission\n"
+    begun = graded_into(tmp_path / "begun")
+    (begun / "journal.sqlite").touch()
+    with pytest.raises(Refused, match="has no result yet"):
+        show_diff(old, begun)
 
 
 # ---- all of it
