@@ -72,7 +72,7 @@ def _graded(work, console, jobs, engine, database):
     if work.ignored:
         console.print(Text(f"Not taken for submissions: {', '.join(map(shown, work.ignored))}", "dim"))
     if already:
-        console.print(f"{already} of {len(work.chosen)} have a result already; going on with {len(waiting)}.")
+        console.print(f"{already} of {len(work.chosen)} {'has' if already == 1 else 'have'} a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
         with Shown(console, work.checks(waiting), len(work.chosen), already) as progress:
@@ -126,6 +126,11 @@ def _side_by_side(work, names, jobs, ended):
 
 def one_line(result, name):
     """A submission's result in a line, as Text: nothing in a name is markup."""
+    line = _of_result(result, name)
+    return line.append(f"  ⚑ {shown(', '.join(result.doubts))}", "yellow") if result and result.doubts else line
+
+
+def _of_result(result, name):
     if result is None:
         return Text(f"? {name}: no result", "yellow")
     if result.outcome == Outcome.INVALID:

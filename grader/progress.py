@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from statistics import mean
@@ -35,17 +36,23 @@ class Checks:
         for entry in os.scandir(self._records) if self._records.is_dir() else ():
             stem = entry.name.removesuffix(".jsonl")
             name = self._names.get(stem) or self._names.get(stem.rpartition(".")[0])   # where several machines grade, each has a file of its own
-            if name is None or stem == entry.name or self._sizes.get(entry.name) == (size := Path(entry.path).stat().st_size):
-                continue
-            self._sizes[entry.name] = size
-            found = read_records(entry.path)
-            if found[:1] and found[0].get("of", [])[1:] == self._judged:
-                self._items = collected(found) or self._items
-                ended = {(one["lab"], one["check"], one["item"]): one["seconds"] for one in found if "status" in one}
-                if len(ended) > len(self._ended[name]):
-                    self._ended[name] = ended
+            if name is not None and stem != entry.name:
+                with suppress(FileNotFoundError):   # it went while we looked
+                    self._read(name, entry)
         if self._before is None:
             self._before = {(name, item) for name, ended in self._ended.items() for item in ended}
+
+    def _read(self, name, entry):
+        size = os.stat(entry.path).st_size
+        if self._sizes.get(entry.name) == size:
+            return
+        self._sizes[entry.name] = size
+        found = read_records(entry.path)
+        if found[:1] and found[0].get("of", [])[1:] == self._judged:
+            self._items = collected(found) or self._items
+            ended = {(one["lab"], one["check"], one["item"]): one["seconds"] for one in found if "status" in one}
+            if len(ended) > len(self._ended[name]):
+                self._ended[name] = ended
 
     def over(self, name):
         """Say that a submission has its result: no check of it will come, though there be none at all, as of an invalid one."""

@@ -133,7 +133,10 @@ def small_class(tmp_path):
 def test_points_are_those_of_the_checks_that_passed(small_class):
     small_class.hands_in("ana", ALL)
     small_class.hands_in("ben", "mark 1")
+    (small_class.folder / "grades.xlsx").touch()
     code, said, _ = small_class.grade("--jobs", "2")
+    for path in ("index.html", "results.csv"):
+        assert "grades.xlsx: no folder and no archive" in (small_class.report / path).read_text()
     assert code == 0, said
     assert (small_class.result("ana").points, small_class.result("ben").points, small_class.result("ben").possible) == (10, 3, 10)
     assert small_class.statuses("ben") == ["passed", "failed", "failed"]
@@ -153,7 +156,12 @@ def test_a_suite_that_breaks_makes_no_zero(small_class):
     found = small_class.result("ana")
     assert code == 1 and found.outcome == "incomplete" and found.points is None, said
     assert small_class.statuses("ana") == ["passed", "passed", "grader error"]
-    assert "the suite is broken" in found.reason
+    assert "the suite is broken" in found.reason and found.reason.startswith("1 check could not be made, of 5 points; lab 01, hidden/test_close.py::test_third")
+    assert "test_third" in (small_class.report / "index.html").read_text()   # the instructor's
+    for path in ("submissions/ana.html", "gradescope/ana.json"):   # their author's
+        text = (small_class.report / path).read_text()
+        assert not {words for words in ("test_third", "test_close", "the suite is broken") if words in text}
+        assert "Looks for the mark of the third check." in text and "incomplete" in text
 
 
 def test_a_check_that_takes_its_session_with_it_is_left_out(small_class):
@@ -211,7 +219,7 @@ def test_what_has_a_result_is_not_graded_again(small_class):
     before = small_class.looked
     small_class.hands_in("ben", "mark 1 mark 2")
     code, said, _ = small_class.grade()
-    assert code == 0 and "1 of 2 have a result already" in said
+    assert code == 0 and "1 of 2 has a result already" in said
     assert small_class.looked == before + ["1", "2", "2", "3"]
     assert small_class.result("ben").points == 5
 
@@ -366,7 +374,7 @@ def test_only_leaves_the_others_in_the_report(small_class):
     code, said, _ = small_class.grade("--only", "ben")
     table = (small_class.report / "results.csv").read_text()
     assert code == 0 and "ana" in table and "ben" in table
-    assert "1 of 1 have a result already" in said
+    assert "1 of 1 has a result already" in said
 
 
 def test_a_changed_submission_has_no_score_until_it_is_graded(small_class):

@@ -165,9 +165,9 @@ def test_a_share(part, text):
 
 @pytest.mark.parametrize("page", ["index.html", "submissions/weak.html"])
 def test_weak_isolation_is_seen(open_report, page):
-    landlock = Isolation(level="landlock", detail="files and network", lacks=["It sees the other processes of this machine."])
+    landlock = Isolation(level="landlock", detail="files and network", lacks=["it sees the other processes of this machine"])
     opened = open_report([made_up.result("ana"), made_up.result("weak", isolation=WEAK), made_up.result("half", isolation=landlock)], page)
-    expect(opened.locator(".banner")).to_contain_text(WEAK.lacks[0])
+    expect(opened.locator(".banner")).to_contain_text("; ".join(WEAK.lacks) + ".")
     if page == "index.html":
         expect(opened.locator(".banner h2")).to_contain_text("2 of 3 submissions")
         expect(opened.locator(".banner")).to_contain_text(landlock.lacks[0])
