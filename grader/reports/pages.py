@@ -6,6 +6,7 @@ Whatever a submission wrote is escaped; no other script than the page's own can 
 import re
 import shlex
 from base64 import b64encode
+from datetime import UTC, datetime
 from hashlib import sha256
 from math import floor
 from pathlib import Path
@@ -138,6 +139,14 @@ def _share(part):
     return "under 0.1 %" if 0 < part < 0.001 else f"{_number(floor(round(part * 1000, 6)) / 10)} %"
 
 
+def _when(text):
+    """A time in ISO 8601, to the minute in UTC; of what is no such time, the text itself."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return line(text)
+
+
 def _seconds(value):
     return "–" if value is None else f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s"
 
@@ -147,7 +156,7 @@ def _seconds(value):
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
 _ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": counted, "number": _number, "share": _share,
-                         "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "status": status, "file_name": file_name}
+                         "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "when": _when, "status": status, "file_name": file_name}
 _ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS,
                          "NOT_YET": NOT_YET, "again": _again, "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
 

@@ -290,6 +290,20 @@ def test_several_stories_of_a_check_are_told_apart():
     assert told[1][-2][1] == ("the mail " + "came twice " * 20).strip()
 
 
+def test_the_lines_that_a_sweep_adds_to_a_story_keep_to_themselves():
+    story = made_up.story("Does this.")
+    source = "flow.py\n2×  58    save(run)\n      ✂ 1 of 2: the customer was refunded twice\n\n    60    return"
+    told = shown.told(f"{story}\n\n{source}\n\n{story}")
+    assert [pair for pair in told[0] if pair[0] != shown.SOURCE] == shown.told(story)[0] == told[1]
+    assert told[0][-1] == [shown.SOURCE, source]
+
+
+@pytest.mark.parametrize("text, shown_as", [("2026-11-30T08:49:15.974014+00:00", "2026-11-30 08:49 UTC"), ("2026-11-30T08:49:15+02:00", "2026-11-30 06:49 UTC"),
+                                            ("", ""), ("at noon", "at noon")])
+def test_a_time_is_shown_to_the_minute(text, shown_as):
+    assert pages._when(text) == shown_as
+
+
 @pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\n  File", "lab 03 · resume   FAIL\nsomething else",
                                   "  your program   no heading"])
 def test_what_is_no_story_is_shown_as_it_is(text):
@@ -491,7 +505,9 @@ def test_nothing_is_wider_than_the_page(open_report, tmp_path, width, scheme):
 @pytest.mark.parametrize("script", [True, False])
 def test_on_paper_every_story_is_told_and_nothing_sticks(open_report, tmp_path, script):
     checks = {("02", 3): Status.FAILED, ("03", 6): failed("03", 6, evidence=made_up.leave_evidence(tmp_path, "x"))}
-    opened = open_report([made_up.result("ana", checks)], "submissions/ana.html", java_script_enabled=script, color_scheme="dark")
+    more = {"sample": 40, "doubts": ["late", "1 of 3 taken"]}   # all that may widen a row
+    opened = open_report([made_up.result("ana", checks, **more), *made_up.class_of(20)[1:]], "submissions/ana.html", {"ignored": ["x" * 300]}, java_script_enabled=script,
+                         color_scheme="dark")
     opened.emulate_media(media="print")
     expect(opened.locator("[id='03.6'] .story")).to_be_visible()
     expect(opened.locator("[id='03.6'] .timeline")).to_be_visible()
