@@ -99,8 +99,8 @@ class Batch:
         looks = _looks(submission.source)
         if self.journal:
             self.journal.start(name, worker or f"{socket.gethostname()}:{os.getpid()}")
-        about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "doubts": submission.doubts, "seed": self.options.seed, "sample": self.options.sample,
-                 "grader_version": VERSION, "suite_hash": suite_hash(), "isolation": self.isolation, "began": began}
+        about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "doubts": [*submission.doubts],
+                 "seed": self.options.seed, "sample": self.options.sample, "grader_version": VERSION, "suite_hash": suite_hash(), "isolation": self.isolation, "began": began}
         with scratch() as folder:
             try:
                 taken = intake.take(submission, folder / "taken")
@@ -113,7 +113,8 @@ class Batch:
                 entries = read_records(records)
                 labs = scoring.lab_results(entries, self.options.labs, "evidence/", checks)
                 outcome, reason = scoring.outcome(entries, labs)
-                found = Result(**about | {"doubts": [*submission.doubts, *taken.doubts]}, outcome=outcome, reason=reason, labs=labs, figures=scoring.figures(entries), dropped=taken.dropped,
+                about["doubts"] += taken.doubts
+                found = Result(**about, outcome=outcome, reason=reason, labs=labs, figures=scoring.figures(entries), dropped=taken.dropped,
                                notes=taken.notes, submission_hash=taken.sha256, seconds=round(time.monotonic() - since, 2))
         (self.report / "results").mkdir(exist_ok=True)
         with (lease or nullcontext)():

@@ -162,7 +162,7 @@ def _concluded(work, console, errors, stopped):
                                                                          ((incomplete, "incomplete"), (invalid, "invalid"), (missing, "not graded")) if some]
     console.print(f"{', '.join(counts)}. The report: {work.report / 'index.html'}", soft_wrap=True)
     if work.options.sample > 1:
-        console.print(f"Sweeps tried each {work.options.sample}th of their points: not for grades.")
+        console.print(f"Sweeps tried one of {work.options.sample} of their points only: not for grades.")
     if stopped:
         console.print("Ended before all were graded. The same command goes on where this one was.")
         return STOPPED
