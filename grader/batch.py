@@ -100,7 +100,8 @@ class Batch:
         if self.journal:
             self.journal.start(name, worker or f"{socket.gethostname()}:{os.getpid()}")
         about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "doubts": [*submission.doubts],
-                 "seed": self.options.seed, "sample": self.options.sample, "grader_version": VERSION, "suite_hash": suite_hash(), "isolation": self.isolation, "began": began}
+                 "seed": self.options.seed, "sample": self.options.sample, "grader_version": VERSION, "suite_hash": suite_hash(),
+                 "isolation": self.isolation, "began": began}
         with scratch() as folder:
             try:
                 taken = intake.take(submission, folder / "taken")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zipfile
 from contextlib import suppress
 
 import pytest
@@ -375,6 +376,16 @@ def test_only_leaves_the_others_in_the_report(small_class):
     table = (small_class.report / "results.csv").read_text()
     assert code == 0 and "ana" in table and "ben" in table
     assert "1 of 1 has a result already" in said
+
+
+def test_of_several_attempts_the_report_says_which_was_taken(small_class):
+    small_class.hands_in("ana", ALL)
+    with zipfile.ZipFile(small_class.folder / "ana.zip", "w") as archive:
+        archive.writestr("starter/__main__.py", "# mark 1\n")
+    code, said, _ = small_class.grade()
+    assert code == 0 and "⚑ 1 of 2 taken" in said and small_class.result("ana").points == 3
+    assert "⚑ 1 of 2 taken" in (small_class.report / "index.html").read_text()
+    assert '"1 of 2 taken","2 have this name, ana.zip was taken, not taken: ana"' in (small_class.report / "results.csv").read_text()
 
 
 def test_a_changed_submission_has_no_score_until_it_is_graded(small_class):
