@@ -14,11 +14,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from labs.command.refused import Refused
+from labs.harness import manifest
 from labs.harness.scratch import remove, scratch
 from labs.harness.staging import KIT
 
 from . import intake, results, scoring
 from .journal import Journal
+from .progress import Checks
 from .results import Isolation, Outcome, Result, file_name
 from .running import Options, Sessions, read_records, run_checks
 
@@ -75,6 +77,11 @@ class Batch:
             results.write_durably(path, "".join(json.dumps(entry) + "\n" for entry in known))
         self._path("results", name, ".json").unlink(missing_ok=True)
 
+    def checks(self, names):
+        """The Checks of these submissions, to see how far they are."""
+        guess = sum(len(manifest.read(KIT / "labs" / lab).checks) for lab in self.options.labs)
+        return Checks(self.report / "records", names, self._judged, guess)
+
     def stop(self):
         """End every grade() that runs, or is begun from now on, by Stopped."""
         self.sessions.stop()
@@ -92,8 +99,9 @@ class Batch:
         looks = _looks(submission.source)
         if self.journal:
             self.journal.start(name, worker or f"{socket.gethostname()}:{os.getpid()}")
-        about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "seed": self.options.seed, "sample": self.options.sample,
-                 "grader_version": VERSION, "suite_hash": suite_hash(), "isolation": self.isolation, "began": began}
+        about = {"name": name, "looks": looks, "source": submission.relative, "attempt": submission.attempt, "doubts": [*submission.doubts],
+                 "seed": self.options.seed, "sample": self.options.sample, "grader_version": VERSION, "suite_hash": suite_hash(),
+                 "isolation": self.isolation, "began": began}
         with scratch() as folder:
             try:
                 taken = intake.take(submission, folder / "taken")
@@ -106,6 +114,7 @@ class Batch:
                 entries = read_records(records)
                 labs = scoring.lab_results(entries, self.options.labs, "evidence/", checks)
                 outcome, reason = scoring.outcome(entries, labs)
+                about["doubts"] += taken.doubts
                 found = Result(**about, outcome=outcome, reason=reason, labs=labs, figures=scoring.figures(entries), dropped=taken.dropped,
                                notes=taken.notes, submission_hash=taken.sha256, seconds=round(time.monotonic() - since, 2))
         (self.report / "results").mkdir(exist_ok=True)
@@ -115,6 +124,10 @@ class Batch:
             self.journal.done(name)
         return found
 
+    @property
+    def _judged(self):
+        return suite_hash(), self.options.judged_by(), self.options.isolation
+
     def _path(self, room, name, ending):
         return self.report / room / f"{file_name(name)}{ending}"
 
@@ -123,7 +136,7 @@ class Batch:
 
         With a `token` it is the caller's own, and begins as a copy of the one that came farthest.
         """
-        path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, suite_hash(), self.options.judged_by(), self.options.isolation]}
+        path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, *self._judged]}
         path.parent.mkdir(exist_ok=True)
         if token:
             others = [read_records(other) for other in path.parent.glob(f"{glob.escape(file_name(name))}.*jsonl")]

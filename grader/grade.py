@@ -8,15 +8,15 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from labs.command.kit import all_labs
 from labs.command.refused import Refused
 from labs.harness import manifest
 
-from . import batch, isolation
+from . import batch, intake, isolation
 from .journal import Busy, held
+from .progress import Shown
 from .results import Outcome, file_name, write_durably
 from .running import Options, Stopped
 
@@ -33,6 +33,7 @@ def grade(submissions, report, *, jobs=1, only=(), labs="1-5", seed=1, sample=1,
     report, numbers = Path(report), lab_numbers(labs)
     if not Path(submissions).exists():
         raise Refused(f"there is no {submissions}: name the folder with the submissions, or one submission")
+    intake.find(submissions, one=one)   # what there is nothing to grade in leaves no report behind
     rung, found, reasons = isolation.strongest()
     if rung not in isolation.STRONG:
         console.print(Text(f"Not the full isolation: {found.detail}. {'; '.join(reasons)}. `grader doctor` says what would help.", "yellow"))
@@ -71,20 +72,18 @@ def _graded(work, console, jobs, engine, database):
     if work.ignored:
         console.print(Text(f"Not taken for submissions: {', '.join(map(shown, work.ignored))}", "dim"))
     if already:
-        console.print(f"{already} of {len(work.chosen)} have a result already; going on with {len(waiting)}.")
+        console.print(f"{already} of {len(work.chosen)} {'has' if already == 1 else 'have'} a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
-        with _progress(console) as progress:
-            task = progress.add_task("graded", total=len(work.chosen), completed=already)
-
+        with Shown(console, work.checks(waiting), len(work.chosen), already) as progress:
             def ended(name):
-                progress.console.print(one_line(work.result(name), name))
-                progress.advance(task)
+                progress.say(one_line(work.result(name), name))
+                progress.ended(name)
             if engine == "dbos":
                 from .engines.many import grade_on_queue
                 before = signal.signal(signal.SIGTERM, signal.default_int_handler)
                 try:
-                    errors = dict(grade_on_queue(work, database, jobs, ended, say=lambda line: progress.console.print(Text(line))))
+                    errors = dict(grade_on_queue(work, database, jobs, ended, say=lambda line: progress.say(Text(line))))
                 except KeyboardInterrupt:
                     stopped = True
                 finally:
@@ -92,17 +91,6 @@ def _graded(work, console, jobs, engine, database):
             else:
                 errors, stopped = _side_by_side(work, waiting, jobs, ended)
     return _concluded(work, console, errors, stopped)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task):
-        speed = task.finished_speed or task.speed
-        return Text(f"{60 * speed:.1f} a minute" if speed else "")
-
-
-def _progress(console):
-    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TextColumn("passed,"),
-                    TimeRemainingColumn(), TextColumn("left"), console=console, transient=True)
 
 
 def _side_by_side(work, names, jobs, ended):
@@ -138,6 +126,11 @@ def _side_by_side(work, names, jobs, ended):
 
 def one_line(result, name):
     """A submission's result in a line, as Text: nothing in a name is markup."""
+    line = _of_result(result, name)
+    return line.append(f"  ⚑ {shown(', '.join(result.doubts))}", "yellow") if result and result.doubts else line
+
+
+def _of_result(result, name):
     if result is None:
         return Text(f"? {name}: no result", "yellow")
     if result.outcome == Outcome.INVALID:
@@ -160,7 +153,7 @@ def _concluded(work, console, errors, stopped):
     found, missing = [result for result in of.values() if result], [name for name, result in of.items() if not result]
     about = work.journal.about()
     write_reports(work.report, found, {"title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"],
-                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing})
+                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing, "ignored": [shown(one) for one in work.ignored]})
     incomplete = [result for result in found if result.outcome == Outcome.INCOMPLETE]
     invalid = [result for result in found if result.outcome == Outcome.INVALID]
     for name, error in errors.items():
@@ -169,7 +162,7 @@ def _concluded(work, console, errors, stopped):
                                                                          ((incomplete, "incomplete"), (invalid, "invalid"), (missing, "not graded")) if some]
     console.print(f"{', '.join(counts)}. The report: {work.report / 'index.html'}", soft_wrap=True)
     if work.options.sample > 1:
-        console.print(f"Sweeps tried each {work.options.sample}th of their points: not for grades.")
+        console.print(f"Sweeps tried one of {work.options.sample} of their points only: not for grades.")
     if stopped:
         console.print("Ended before all were graded. The same command goes on where this one was.")
         return STOPPED

@@ -14,6 +14,7 @@ from labs.command.refused import Refused
 from labs.command.shipped import EPOCH, files_of
 from labs.harness import manifest
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 from .grade import lab_numbers
 
@@ -33,10 +34,10 @@ def write_autograder(path, labs="1-5"):
     files = _contents(numbers)
     _write(path, files)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{path}[/]  {len(files)} files, {path.stat().st_size >> 10:,} KiB, for labs {', '.join(numbers)}")
+    console.print(f"[bold]{path}[/]  {counted(len(files), 'file')}, {path.stat().st_size >> 10:,} KiB, for labs {', '.join(numbers)}")
     points = sum(manifest.read(KIT / "labs" / number).points for number in numbers)
     console.print(f"""
-In Gradescope make a programming assignment of {points} points, and under "Configure Autograder" choose and upload
+In Gradescope make a programming assignment of {counted(points, 'point')}, and under "Configure Autograder" choose and upload
   base image   Ubuntu 24.04 or newer (22.04 will do), for Python 3.11
   autograder   this zip; it holds the hidden checks and no solutions
 In the assignment's settings

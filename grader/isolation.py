@@ -21,7 +21,7 @@ def strongest():
         try:
             found = tried(rung)
         except (NoSandbox, RuntimeError, OSError) as error:
-            reasons.append(f"{rung}: {' '.join(str(error).split())}")
+            reasons.append(f"{'/'.join(dict.fromkeys(rung.split('/')))}: {' '.join(str(error).split())}")
             continue
         return rung, found, reasons
     raise Refused("no program can be started here: " + "; ".join(reasons))

@@ -122,6 +122,7 @@ class Result(_Strict):
     name: str                        # as it is called in the submissions folder, without the parts that are the platform's
     source: str                      # the file or folder, relative to the submissions folder
     attempt: str | None = None       # which of several, in words, and which were not taken
+    doubts: list[str] = []           # what makes it worth a look whether that is the right one: late, 1 of 3 taken
     outcome: Outcome
     reason: str | None = None        # why it is invalid or incomplete, in a sentence
     labs: list[LabResult] = []
@@ -146,6 +147,11 @@ class Result(_Strict):
     @property
     def possible(self):
         return sum(lab.possible for lab in self.labs)
+
+    @property
+    def is_sampled(self):
+        """Whether its points are those of a first look, and no grade."""
+        return self.sample > 1 and self.outcome == Outcome.GRADED
 
     @property
     def checks(self):

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from labs.harness import manifest
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 from .results import CheckResult, Figures, LabResult, Outcome, Status
 from .running import collected
@@ -72,5 +73,5 @@ def outcome(found, labs):
         return Outcome.GRADED, None
     trouble = next((entry["trouble"] for entry in found if "trouble" in entry), None)
     lab, check = unknown[0]
-    return Outcome.INCOMPLETE, (f"{len(unknown)} checks could not be made, of {sum(check.possible for _, check in unknown)} points; "
+    return Outcome.INCOMPLETE, (f"{counted(len(unknown), 'check')} could not be made, of {counted(sum(check.possible for _, check in unknown), 'point')}; "
                                 f"lab {lab.number}, {check.test}: {check.status}, {trouble or check.why}")

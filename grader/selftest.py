@@ -18,6 +18,7 @@ from rich.text import Text
 from labs.harness import scratch
 from labs.harness.sandbox import USERS
 from labs.harness.staging import SHIPPED
+from labs.harness.story import counted
 
 from . import battery, isolation, results
 from .grade import grade
@@ -56,7 +57,7 @@ def _laws(folder, jobs, quick, console):
     """Try the laws; returns how many do not hold."""
     laws = {"starter": ("fails every check but those that say so", _starter),
             **{f"solution {lab}": (f"passes lab {lab}", partial(_solution, lab)) for lab in LABS},
-            **({} if quick else {f"mistake {name}": (f"is caught by the {len(mistake.caught_by)} checks that it names", partial(_mistake, name))
+            **({} if quick else {f"mistake {name}": (f"is caught by the {counted(len(mistake.caught_by), 'check')} that it names", partial(_mistake, name))
                                  for name, mistake in MISTAKES.items()})}
     bad = 0
     with _progress(console) as progress, ThreadPoolExecutor(jobs) as pool:

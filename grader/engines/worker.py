@@ -19,6 +19,7 @@ from dbos._context import get_local_dbos_context
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from labs.command.refused import Refused
+from labs.harness.story import counted
 
 from .postgres import GRADE, SCHEMA, LeaseLost, first_line
 
@@ -117,7 +118,7 @@ class Worker:
         for version, _, count in waiting:
             if version != self.version and version not in told:
                 told.add(version)
-                self.say(f"{count} jobs wait for version {version}, and this worker is of {self.version}: it leaves them alone; "
+                self.say(f"{counted(count, 'job')} wait{'s' if count == 1 else ''} for version {version}, and this worker is of {self.version}: it leaves them alone; "
                          "install the kit there that `grader grade` was started with")
         return empty
 

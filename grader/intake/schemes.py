@@ -13,11 +13,14 @@ that; only a folder and archives of the very same name are one student's.
 import difflib
 import os
 import re
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from labs.command.refused import Refused
+from labs.harness.staging import SHIPPED
+from labs.harness.story import counted
 
 from . import gradescope
 from .archives import ARCHIVES, is_archive
@@ -39,6 +42,7 @@ class Submission:
     source: Path           # a folder or a file
     relative: str          # the source, from the submissions folder, as text
     attempt: str | None    # which of several, in words, and which were not taken
+    doubts: tuple = ()     # what makes it worth a look whether it is the right one, each in a few words
 
 
 class Found(NamedTuple):
@@ -57,6 +61,7 @@ class _Upload:
     key: tuple
     order: tuple = ()
     said: str = ""         # about it, if it is taken
+    doubt: str = ""        # the part of that for which somebody should look at it
     usable: bool = True    # whether it can be one at all: a folder, or an archive that we read
     id: str = ""           # what tells somebody from others of the same name
 
@@ -69,11 +74,13 @@ def find(path, only=(), one=False):
     path = Path(path)
     try:
         path = path.resolve(strict=True)
+        if not one:
+            _refuse_what_nobody_handed_in(path)
         submissions, ignored = _in_folder(path) if path.is_dir() and not one else ([_single(path)], [])
     except (OSError, RuntimeError) as error:
         raise Refused(f"{shown(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}; name the folder of the submissions") from None
     if not submissions:
-        raise Refused(f"there is nothing to grade in {shown(str(path))}: it takes a folder or an archive for each submission")
+        raise Refused(f"there is nothing to grade in {shown(str(path))}{_beside(ignored)}: it takes a folder or an archive for each submission")
     return Found(chosen(submissions, only), ignored)
 
 
@@ -91,6 +98,35 @@ def chosen(submissions, only):
 
 
 # ---- one submission, or the folder of many
+
+def _beside(ignored):
+    return f", {counted(len(ignored), 'thing')} in it {'is' if len(ignored) == 1 else 'are'} neither folder nor archive" if ignored else ", which is empty"
+
+
+def _refuse_what_nobody_handed_in(path):
+    """Raise Refused for what an instructor may name by mistake: a report, the kit as it is handed out, a file that is no archive."""
+    if path.is_dir() and os.path.isfile(path / "journal.sqlite") and os.path.isfile(path / "lock"):
+        raise Refused(f"{shown(str(path))} is a report of the grader, and holds no submissions: name the folder that was graded into it")
+    if path.is_dir() and os.path.isfile(path / "labs" / "__main__.py") and _is_as_shipped(path / "starter"):
+        raise Refused(f"{shown(str(path))} is the learners' kit as it is handed out, with nobody's work in it: name the folder of the submissions "
+                      "(--one grades it all the same)")
+    if path.is_file() and not path.name.casefold().endswith((*ARCHIVES, *UNREADABLE)):
+        try:
+            with source_at(path):
+                pass
+        except Invalid:
+            what = "one file of a program" if path.suffix == ".py" else "no archive"
+            raise Refused(f"{shown(str(path))} is {what}: name a zip, a tar or the folder of one submission, or the folder of all") from None
+
+
+def _is_as_shipped(starter):
+    """Whether a folder has the starter's files, and all of them as they are handed out."""
+    try:
+        with zipfile.ZipFile(SHIPPED) as archive:
+            return all((starter / name).read_bytes() == archive.read(name) for name in archive.namelist() if not name.endswith("/"))
+    except OSError:
+        return False
+
 
 def _single(path):
     if path.is_file():
@@ -168,7 +204,7 @@ def _gradescope(path, known):
         return None
     number = f"attempt {handed.attempt} of {handed.attempts}" if handed.attempts > 1 else ""
     return _Upload(path, " & ".join(handed.names) or path.name, ("gradescope", *(handed.ids or [path.name])), (handed.when, path.name),
-                   ", ".join(filter(None, [number, handed.when])))
+                   ", ".join(filter(None, [number, handed.when])), number if handed.attempt < handed.attempts else "")
 
 
 def _moodle(path):
@@ -186,7 +222,7 @@ def _canvas(paths):
     if len(found) > 1 and 1 in (len({match["id"] for match in found.values()}), len({match["name"] or match["id"] for match in found.values()})):
         return {}
     return {path: _Upload(path, match["name"] or match["id"], ("canvas", match["id"]), (int(match["upload"]), not path.is_dir()),
-                          "late" if match["late"] else "", _is_usable(path), match["id"]) for path, match in found.items()}
+                          "late" if match["late"] else "", "late" if match["late"] else "", _is_usable(path), match["id"]) for path, match in found.items()}
 
 
 def _plain(path):
@@ -229,7 +265,7 @@ def _without_assignment(uploads, path):
 # ---- one submission of each student
 
 def _newest(uploads):
-    """Of every student the upload that is taken, and what is said of that: [(upload, attempt)]."""
+    """Of every student the upload that is taken, what is said of that, and what is doubtful in it: [(upload, attempt, doubts)]."""
     by_key = {}
     for upload in uploads:
         by_key.setdefault(upload.key, []).append(upload)
@@ -242,15 +278,18 @@ def _newest(uploads):
                           "moodle": f"the newest of {count} by the files' times"}.get(newest.key[0], f"the newest of {count}"))
         if others:
             words.append(f"not taken: {listed(upload.path.name for upload in reversed(others))}")
-        taken.append((newest, "; ".join(filter(None, words)) or None))
+        # What Moodle keeps beside files, like an online text, is no other attempt.
+        rivals = [upload for upload in others if upload.key[0] != "moodle" or MOODLE.fullmatch(upload.path.name)["kind"] == "file"]
+        doubts = [newest.doubt, f"1 of {len(rivals) + 1} taken" if rivals else ""]
+        taken.append((newest, "; ".join(filter(None, words)) or None, tuple(filter(None, doubts))))
     return taken
 
 
 def _named(taken, path):
     """Them as Submissions in the folder `path`, each with a name of its own: where two have one name, with what tells them apart after it."""
-    names = [shown(upload.name) for upload, _ in taken]
+    names = [shown(upload.name) for upload, *_ in taken]
     used, found = set(), []
-    for (upload, attempt), name in zip(taken, names, strict=True):
+    for (upload, attempt, doubts), name in zip(taken, names, strict=True):
         relative = shown(str(upload.path.relative_to(path)), 1000)
         if names.count(name) > 1:
             name = f"{name} ({upload.id or relative})"
@@ -258,5 +297,5 @@ def _named(taken, path):
         while unique in used:
             unique, number = f"{name} ({number})", number + 1
         used.add(unique)
-        found.append(Submission(unique, upload.path, relative, attempt))
+        found.append(Submission(unique, upload.path, relative, attempt, doubts))
     return sorted(found, key=lambda one: (one.name.casefold(), one.relative))

@@ -28,13 +28,15 @@ class Taken:
     """What was taken of a submission, as copied.
 
     `program` is a folder with a __main__.py, and `sha256` of its files' paths and contents, the same for a folder, a zip
-    and a tar. `dropped` is what was left out of that folder, `notes` what else an instructor should know.
+    and a tar. `dropped` is what was left out of that folder, `notes` what else an instructor should know, `doubts` in a few words each
+    what makes it worth a look whether this is the right program.
     """
 
     program: Path
     sha256: str
     dropped: list[Dropped]
     notes: list[str]
+    doubts: list[str]
 
 
 def take(submission, target):
@@ -48,16 +50,17 @@ def take(submission, target):
         found = _find_program(source)
     program = Path(target) / "starter"
     _write(found.files, program)
-    return Taken(program, _digest(found.files), told(found.dropped), found.notes)
+    return Taken(program, _digest(found.files), told(found.dropped), found.notes, found.doubts)
 
 
 @dataclass
 class _Program:
-    """A program in a submission: files as {path: (content, whether it can be executed)}, what was dropped as {path: why}, notes."""
+    """A program in a submission: files as {path: (content, whether it can be executed)}, what was dropped as {path: why}, notes and doubts."""
 
     files: dict
     dropped: dict
     notes: list
+    doubts: list
 
 
 def _find_program(source, nested=0):
@@ -68,15 +71,18 @@ def _find_program(source, nested=0):
     if folders:
         chosen, others = _choose(folders)
         files = _read(source, [entry for entry in wanted if _is_below(entry.parts, chosen)], len(chosen))
-        found = _Program(files, {shown("/".join(parts)): why for parts, why in dropped.items() if _is_below(parts, chosen)}, [])
+        found = _Program(files, {shown("/".join(parts)): why for parts, why in dropped.items() if _is_below(parts, chosen)}, [], [])
         if others:
             found.notes.append(f"not the only program: {listed(map(_said, others))} would be one too")
+            found.doubts.append(f"1 of {len(others) + 1} programs taken")
         taken = _said(chosen)
     elif nested < NESTED and (archives := [entry for entry in wanted if is_archive(entry.parts[-1])]):
         archive = _newest(archives)
         chosen, taken = archive.parts, f"{archive}, the newest of {len(archives)} archives" if len(archives) > 1 else str(archive)
         with reading(archive), _opened(source, archive) as file, archive_in(file, archive) as inner:
             found = _find_program(inner, nested + 1)
+        if len(archives) > 1:
+            found.doubts.append(f"1 of {len(archives)} archives taken")
         found.dropped = {f"{archive}/{name}": why for name, why in found.dropped.items()}
     else:
         raise Invalid(_no_program(wanted, dropped))

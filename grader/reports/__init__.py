@@ -9,13 +9,13 @@ from . import exports, pages
 def write_reports(report, results, about):
     """Write all pages and exports into the folder `report`, each of them whole or not at all. Returns their paths.
 
-    `about` may have `title`, `submissions` (where they came from, as text), `seed`, `began`, `grader_version` and `unfinished`
-    (names that are not graded yet). Raises OSError.
+    `about` may have `title`, `submissions` (where they came from, as text), `seed`, `began`, `grader_version`, `unfinished`
+    (names that are not graded yet) and `ignored` (what lay beside the submissions and is none, each in words). Raises OSError.
     """
     report, results = Path(report), sorted(results, key=lambda result: result.name.casefold())
     texts = {
         "index.html": pages.index(results, about),
-        "results.csv": exports.table(results, about.get("unfinished", ())),
+        "results.csv": exports.table(results, about.get("unfinished", ()), about.get("ignored", ())),
         "results.jsonl": exports.json_lines(results),
         "junit.xml": exports.junit(results),
     }

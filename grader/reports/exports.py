@@ -5,19 +5,22 @@ import io
 import json
 from xml.etree import ElementTree
 
-from ..results import Outcome, Status, file_name
-from .shown import line, lines
-from .standing import columns, percent
+from labs.harness.story import counted
 
-NOT_YET = "not graded yet"
+from ..results import Outcome, Status, file_name
+from .handed_out import handed_out
+from .shown import line, lines
+from .standing import NOT_YET, columns, percent, status
+
+NOT_TAKEN = "no submission"
 # What makes a cell a formula, also in full width; and the apostrophe, so that a leading one is always ours.
 _FORMULA = tuple("=+-@\t\r＝＋－＠'")
 
 
 # ---- results.csv
 
-def table(results, unfinished=()):
-    """A spreadsheet in a string: what is possible in its first row, then one row for each submission.
+def table(results, unfinished=(), ignored=()):
+    """A spreadsheet in a string: what is possible in its first row, then one row for each submission, and for what was `ignored` beside them.
 
     Text that a spreadsheet would take for a formula has an apostrophe before it; names as they are stand in results.jsonl under the same id.
     """
@@ -27,23 +30,29 @@ def table(results, unfinished=()):
     # Every text is quoted: where a spreadsheet parts cells at semicolons, one in a name must not begin a new cell.
     rows = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(["name", "id", "status", "score", "possible", "percent", *(f"lab {lab}" for lab in labs),
-                   *(f"{lab}/{test}" for lab, test in checks), "reason"])
+                   *(f"{lab}/{test}" for lab, test in checks), "reason", "doubts", "attempt", "notes"])
     full = sum(check.possible for check in checks.values())
     rows.writerow(["Points possible", "", "", full, full, 100,
                    *(sum(check.possible for check in checks.values() if check.lab == lab) for lab in labs),
-                   *(check.possible for check in checks.values()), ""])
+                   *(check.possible for check in checks.values()), *[""] * 4])
     for result in results:
         of_labs = {lab.number: None if any(check.status.is_unknown for check in lab.checks) else lab.points for lab in result.labs}
         of_checks = {(lab.number, check.test): None if check.status.is_unknown or check.status == Status.NOT_APPLICABLE else check.points
                      for lab, check in result.checks}
         score = percent(result)
-        # Such a spreadsheet honours quotes in the first cell of a row only.
-        reason = _cell((result.reason or "").replace(";", ","))
-        rows.writerow([_cell(result.name), file_name(result.name), result.outcome, result.points, result.possible or None,
-                       None if score is None else round(score, 2), *map(of_labs.get, labs), *map(of_checks.get, checks), reason])
+        said = [result.reason or "", ", ".join(result.doubts), result.attempt or "", " / ".join(result.notes)]
+        rows.writerow([_cell(result.name), file_name(result.name), status(result), result.points, result.possible or None,
+                       None if score is None else round(score, 2), *map(of_labs.get, labs), *map(of_checks.get, checks), *map(_sentence, said)])
     for name in unfinished:
-        rows.writerow([_cell(name), file_name(name), NOT_YET, *[None] * (3 + len(labs) + len(checks)), ""])
+        rows.writerow([_cell(name), file_name(name), NOT_YET, *[None] * (3 + len(labs) + len(checks)), *[""] * 4])
+    for what in ignored:
+        rows.writerow(["Not taken", "", NOT_TAKEN, *[None] * (3 + len(labs) + len(checks)), _sentence(what), *[""] * 3])
     return text.getvalue()
+
+
+def _sentence(text):
+    # A spreadsheet that parts cells at semicolons honours quotes in the first cell of a row only.
+    return _cell(text.replace(";", ","))
 
 
 def _cell(text):
@@ -54,8 +63,8 @@ def _cell(text):
 # ---- results.jsonl
 
 def json_lines(results):
-    """One JSON object a line, in ASCII: each Result as the schema has it, with `id`, `score` and `possible`; long stories are cut."""
-    return "".join(json.dumps({"id": file_name(result.name), "score": result.points, "possible": result.possible, **_short(result)}) + "\n"
+    """One JSON object a line, in ASCII: each Result as the schema has it, with `id`, `score`, `possible` and `status`; long stories are cut."""
+    return "".join(json.dumps({"id": file_name(result.name), "score": result.points, "possible": result.possible, "status": status(result), **_short(result)}) + "\n"
                    for result in results)
 
 
@@ -75,10 +84,12 @@ def gradescope(result):
 
     Hidden checks count, so they are `after_published`: `hidden` is for what earns no points. Gradescope's maximum is one number for all, so
     a score is scaled where checks do not apply. A submission without a final score has neither `score` nor `tests`: Gradescope takes that
-    for an autograder that did not come to an end and records no score, where anything else would record a zero.
+    for an autograder that did not come to an end and records no score, where anything else would record a zero. What hidden checks have in
+    them is not handed out.
     """
+    result = handed_out(result)
     output = {"execution_time": round(result.seconds, 3), "output_format": "text", "test_output_format": "text", "test_name_format": "text",
-              "stdout_visibility": "hidden", "extra_data": {"id": file_name(result.name), "outcome": result.outcome, "seed": result.seed,
+              "stdout_visibility": "hidden", "extra_data": {"id": file_name(result.name), "outcome": result.outcome, "seed": result.seed, "sample": result.sample,
                                                             "grader_version": result.grader_version, "suite_hash": result.suite_hash,
                                                             "submission_hash": result.submission_hash}}
     full = sum(check.possible for _, check in result.checks)
@@ -88,8 +99,11 @@ def gradescope(result):
         output["output"] = "\n".join([f"No score, {result.outcome}: {line(result.reason or 'no check applies to this program')}", *unknown])
         return json.dumps(output, indent=1)
     output["score"] = round(score * full / 100, 2)
+    said = [f"Not a grade: the sweeps tried one of {result.sample} of their points only."] if result.is_sampled else []
     if full != result.possible:   # no total in words: a learner would see it before the hidden checks are published
-        output["output"] = f"Checks worth {full - result.possible} of {full} points do not apply to this program; the score of the others is scaled."
+        said.append(f"Checks worth {full - result.possible} of {counted(full, 'point')} do not apply to this program; the score of the others is scaled.")
+    if said:
+        output["output"] = "\n".join(said)
     output["tests"] = [_gradescope_test(lab, number, check) for lab in result.labs for number, check in enumerate(lab.checks, 1)]
     return json.dumps(output, indent=1)
 
@@ -114,7 +128,7 @@ def junit(results):
             suite.set("timestamp", line(result.began))
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in (("id", file_name(result.name)), ("outcome", result.outcome), ("score", result.points), ("possible", result.possible),
-                            ("seed", result.seed), ("isolation", result.isolation and result.isolation.level)):
+                            ("seed", result.seed), ("sample", result.sample), ("status", status(result)), ("isolation", result.isolation and result.isolation.level)):
             ElementTree.SubElement(properties, "property", name=name, value="" if value is None else line(value))
         if result.outcome == Outcome.INVALID:
             case = ElementTree.SubElement(suite, "testcase", name="intake", classname=line(result.name), time="0")

@@ -6,6 +6,7 @@ Whatever a submission wrote is escaped; no other script than the page's own can 
 import re
 import shlex
 from base64 import b64encode
+from datetime import UTC, datetime
 from hashlib import sha256
 from math import floor
 from pathlib import Path
@@ -14,10 +15,12 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from labs.harness.story import counted
+
 from ..results import Outcome, Status, file_name
-from .exports import NOT_YET
+from .handed_out import handed_out
 from .shown import line, lines, told
-from .standing import BINS, Standing, columns, percent
+from .standing import BINS, NOT_YET, SAMPLED, Standing, columns, percent, status
 
 SIGNS = {  # what a check's end looks like: a sign, and the class of its colour
     Status.PASSED: ("✓", "passed"),
@@ -32,7 +35,7 @@ SIGNS = {  # what a check's end looks like: a sign, and the class of its colour
     Status.GRADER_ERROR: ("G", "unknown"),
     Status.NOT_APPLICABLE: ("–", "idle"),
 }
-OUTCOMES = {Outcome.GRADED: ("✓", "passed"), Outcome.INCOMPLETE: ("?", "unknown"), Outcome.INVALID: ("✗", "failed"), NOT_YET: ("…", "idle")}
+OUTCOMES = {Outcome.GRADED: ("✓", "passed"), SAMPLED: ("≈", "fault"), Outcome.INCOMPLETE: ("?", "unknown"), Outcome.INVALID: ("✗", "failed"), NOT_YET: ("…", "idle")}
 FIGURES = {  # of results.Figures: what each is called, and what it says
     "resumed": ("resumption success", "Of the runs that were killed: the next start ended well and asked for no finished step again."),
     "duplicated": ("duplicate actions", "Of the runs that were killed: a refund or a mail happened more than once. The target is 0."),
@@ -47,11 +50,12 @@ EVIDENCE = 2_000_000     # bytes of one file; of all kill maps of a page, twice 
 def index(results, about):
     """The page of the class, in a string. `about` is that of `write_reports`."""
     standing = Standing(results)
-    return _render("index", standing=standing, about=about, unfinished=about.get("unfinished", ()))
+    return _render("index", standing=standing, about=about, unfinished=about.get("unfinished", ()), ignored=about.get("ignored", ()))
 
 
 def submission(result, report):
-    """The page of one submission, in a string; its evidence is read from the folder `report`."""
+    """The page of one submission, in a string, to be handed out; its evidence is read from the folder `report`."""
+    result = handed_out(result)
     numbers = {key: column.id for key, column in columns([result]).items()}
     lost = [(lab, check) for lab, check in result.checks if check.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
     return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=sorted(lost, key=lambda pair: -pair[1].possible))
@@ -79,8 +83,8 @@ class _Evidence:
         return re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 
     def link(self, check):
-        """The address of the kill map itself, from a page of a submission; None where there is none."""
-        return f"../{quote(check.evidence)}/killmap.html" if self._read(check, "killmap.html") else None
+        """The address of the kill map itself, from a page of a submission; None where there is none, or where it would name a hidden check."""
+        return f"../{quote(check.evidence)}/killmap.html" if not check.hidden and self._read(check, "killmap.html") else None
 
     def _read(self, check, name):
         if not check.evidence:
@@ -118,10 +122,6 @@ def _again(result):
 
 # ---- words and numbers
 
-def _count(number, one, more=None):
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
 def _prose(text):
     """One line of ours, in which what stands between backticks is code; whatever else is in it stays text."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(line(text)))))
@@ -139,6 +139,14 @@ def _share(part):
     return "under 0.1 %" if 0 < part < 0.001 else f"{_number(floor(round(part * 1000, 6)) / 10)} %"
 
 
+def _when(text):
+    """A time in ISO 8601, to the minute in UTC; of what is no such time, the text itself."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return line(text)
+
+
 def _seconds(value):
     return "–" if value is None else f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s"
 
@@ -147,13 +155,13 @@ def _seconds(value):
 
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
-_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": _count, "number": _number, "share": _share,
-                         "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "file_name": file_name}
+_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": counted, "number": _number, "share": _share,
+                         "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "when": _when, "status": status, "file_name": file_name}
 _ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS,
                          "NOT_YET": NOT_YET, "again": _again, "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
 
 
 def _render(name, **data):
-    script = (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    script = "".join((_FOLDER / f"{part}.js").read_text(encoding="utf-8") for part in (name, "scroll"))
     policy = f"script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
     return _ENVIRONMENT.get_template(f"{name}.html.jinja").render(script=Markup(script), policy=policy, **data)

@@ -5,6 +5,7 @@ import re
 from labs.harness.story import printable
 
 SENTENCE, STORY = 2_000, 20_000   # characters
+SOURCE = "in the source"
 _TOLD = re.compile(r"  (.{13})  (.*)")
 
 
@@ -27,19 +28,28 @@ def lines(text, longest=STORY):
 def told(text):
     """A story as sections, each a list of [label, what happened] pairs, so that a page can break its lines where it likes.
 
-    Of a text that is no such story: None.
+    What a sweep adds after a blank line, the lines of the source at which kills did harm, is one more pair, its text on its lines. Of a text that is
+    no such story: None.
     """
-    sections = []
+    sections, added = [], None
     for part in lines(text).strip("\n").split("\n"):
         match = _TOLD.fullmatch(part)
-        if not part.strip():
-            continue
         if re.match(r"lab \d\d · ", part):
             sections.append([])
+            added = None
+        elif added is not None:
+            added.append(part)
+        elif not part.strip():
+            if sections and sections[-1]:
+                added = []
+                sections[-1].append([SOURCE, added])
         elif not match or not sections:
             return None
         elif match[1].strip():
             sections[-1].append([match[1].strip(), match[2]])
         elif sections[-1]:
             sections[-1][-1][1] += f" {match[2]}"
-    return [section for section in sections if section] or None
+    for section in sections:
+        if section and section[-1][0] == SOURCE:
+            section[-1][1] = "\n".join(section[-1][1]).strip("\n")
+    return [[pair for pair in section if pair[1]] for section in sections if section] or None

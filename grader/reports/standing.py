@@ -6,6 +6,8 @@ from statistics import median
 
 from ..results import Figures, Outcome, Status
 
+NOT_YET = "not graded yet"
+SAMPLED = "sampled, no grade"   # instead of graded, where sweeps tried a part of their points
 BINS = 10   # of the histogram, each a tenth of the points
 
 
@@ -48,6 +50,11 @@ def columns(results):
     return found
 
 
+def status(result):
+    """The outcome of a Result, in words that nobody takes for a grade where it is none."""
+    return SAMPLED if result.is_sampled else str(result.outcome)
+
+
 def percent(result):
     """The score in hundredths of what is possible for this program; None where there is no score."""
     return 100 * result.points / result.possible if result.points is not None and result.possible else None
@@ -59,7 +66,8 @@ class Standing:
     def __init__(self, results):
         self.results = results
         self.columns = columns(results)
-        self.outcomes = Counter(result.outcome for result in results)
+        self.outcomes = Counter(status(result) for result in results)
+        self.sampled = [result for result in results if result.sample > 1]
         self.percents = sorted(score for result in results if (score := percent(result)) is not None)
         self.figures = Figures.together(result.figures for result in results)
         self.weak = [result for result in results if result.isolation and result.isolation.level != "bubblewrap"]

@@ -12,7 +12,7 @@ from labs.harness.story import wrapped
 HOSTILE = """</script></code><script>window.hacked = "script"</script><img src=x onerror="window.hacked = 'img'">'"&amp;{{ 7 * 7 }}"""
 CONTROL = "\x00\x1b[31m\x07\r\u202e\u2028[bold]\ufffe"
 SANDBOX = Isolation(level="bubblewrap", detail="user, PID, network and mount namespaces of its own")
-WEAK = Isolation(level="process", detail="limits only", lacks=["It can read what the grader's user can read.", "A daemon of it may live on."])
+WEAK = Isolation(level="process", detail="limits only", lacks=["it can read what the grader's user can read", "a daemon of it may live on"])
 NAMES = ("ana", "Björn Åkesson", "chidi-okafor", "dmitri", "Élodie (late)", "farid", "grace", "hana", "ivo", "jun", "kofi", "lena", "marek",
          "noor", "olu", "priya", "quentin", "rosa", "søren", "tariq", "uma", "viktor", "wen", "ximena", "yusuf", "zoë")
 OTHER_FAULTS = (Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.OUTPUT_LIMIT, Status.SURVIVORS, Status.MISSING)

@@ -250,7 +250,7 @@ def test_a_worker_of_another_version_says_so_and_takes_nothing(run, stage):
     grade = run("grade", batch)
     batch.hear("began")
     code, _, err = ended(run("work", batch, version="an older kit", until_empty=True))
-    assert code == 0 and len([line for line in err.splitlines() if line.startswith("1 jobs wait for version test_a_worker_of")]) == 1
+    assert code == 0 and len([line for line in err.splitlines() if line.startswith("1 job waits for version test_a_worker_of")]) == 1
     batch.open()
     assert ended(grade)[0] == 0
     assert {worker.split("-")[-2] for _, worker in batch.log("began")} == {str(grade.pid)}

@@ -3,15 +3,21 @@
 import hashlib
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import zipfile
+from contextlib import suppress
 
 import pytest
 from grader.tests.small_kit import SmallKit
 
 from grader import results, running, scoring
+from grader.progress import Checks
 from grader.results import Status
 from labs.harness.staging import KIT
 
@@ -96,10 +102,10 @@ class Class:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {marks}\n")
 
-    def begin(self, *arguments):
-        environment = {**os.environ, "PYTHONPATH": str(self.kit.root), "COLUMNS": "200"}
+    def begin(self, *arguments, stdout=subprocess.PIPE, **environment):
+        environment = {**os.environ, "PYTHONPATH": str(self.kit.root), "COLUMNS": "200", **environment}
         return subprocess.Popen([sys.executable, "-m", "grader", "grade", str(self.folder), "--out", str(self.report), "--labs", "1", *arguments],
-                                cwd=self.kit.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                cwd=self.kit.root, env=environment, text=True, stdout=stdout, stderr=subprocess.PIPE)
 
     def grade(self, *arguments):
         """Grade to the end. Returns the exit code, and what was said on stdout and stderr."""
@@ -128,7 +134,10 @@ def small_class(tmp_path):
 def test_points_are_those_of_the_checks_that_passed(small_class):
     small_class.hands_in("ana", ALL)
     small_class.hands_in("ben", "mark 1")
+    (small_class.folder / "grades.xlsx").touch()
     code, said, _ = small_class.grade("--jobs", "2")
+    for path in ("index.html", "results.csv"):
+        assert "grades.xlsx: no folder and no archive" in (small_class.report / path).read_text()
     assert code == 0, said
     assert (small_class.result("ana").points, small_class.result("ben").points, small_class.result("ben").possible) == (10, 3, 10)
     assert small_class.statuses("ben") == ["passed", "failed", "failed"]
@@ -148,7 +157,12 @@ def test_a_suite_that_breaks_makes_no_zero(small_class):
     found = small_class.result("ana")
     assert code == 1 and found.outcome == "incomplete" and found.points is None, said
     assert small_class.statuses("ana") == ["passed", "passed", "grader error"]
-    assert "the suite is broken" in found.reason
+    assert "the suite is broken" in found.reason and found.reason.startswith("1 check could not be made, of 5 points; lab 01, hidden/test_close.py::test_third")
+    assert "test_third" in (small_class.report / "index.html").read_text()   # the instructor's
+    for path in ("submissions/ana.html", "gradescope/ana.json"):   # their author's
+        text = (small_class.report / path).read_text()
+        assert not {words for words in ("test_third", "test_close", "the suite is broken") if words in text}
+        assert "Looks for the mark of the third check." in text and "incomplete" in text
 
 
 def test_a_check_that_takes_its_session_with_it_is_left_out(small_class):
@@ -206,7 +220,7 @@ def test_what_has_a_result_is_not_graded_again(small_class):
     before = small_class.looked
     small_class.hands_in("ben", "mark 1 mark 2")
     code, said, _ = small_class.grade()
-    assert code == 0 and "1 of 2 have a result already" in said
+    assert code == 0 and "1 of 2 has a result already" in said
     assert small_class.looked == before + ["1", "2", "2", "3"]
     assert small_class.result("ben").points == 5
 
@@ -361,7 +375,17 @@ def test_only_leaves_the_others_in_the_report(small_class):
     code, said, _ = small_class.grade("--only", "ben")
     table = (small_class.report / "results.csv").read_text()
     assert code == 0 and "ana" in table and "ben" in table
-    assert "1 of 1 have a result already" in said
+    assert "1 of 1 has a result already" in said
+
+
+def test_of_several_attempts_the_report_says_which_was_taken(small_class):
+    small_class.hands_in("ana", ALL)
+    with zipfile.ZipFile(small_class.folder / "ana.zip", "w") as archive:
+        archive.writestr("starter/__main__.py", "# mark 1\n")
+    code, said, _ = small_class.grade()
+    assert code == 0 and "⚑ 1 of 2 taken" in said and small_class.result("ana").points == 3
+    assert "⚑ 1 of 2 taken" in (small_class.report / "index.html").read_text()
+    assert '"1 of 2 taken","2 have this name, ana.zip was taken, not taken: ana"' in (small_class.report / "results.csv").read_text()
 
 
 def test_a_changed_submission_has_no_score_until_it_is_graded(small_class):
@@ -426,3 +450,71 @@ def test_the_pages_of_who_is_not_there_any_more_go(small_class):
     shutil.rmtree(small_class.folder / "ben")
     small_class.grade()
     assert [path.name for path in (small_class.report / "submissions").iterdir()] == ["ana.html"]
+
+
+# ---- how far it is
+
+def records(folder, name, ended, items=4, judged=("hash", {"labs": ["01"]}, "bubblewrap/view")):
+    folder.mkdir(exist_ok=True)
+    there = [["01", "test_x.py::test_y", f"test_y[{number}]"] for number in range(items)]
+    lines = [{"of": ["of the submission", *judged]}, {"collected": there},
+             *({"lab": "01", "check": "test_x.py::test_y", "item": f"test_y[{number}]", "status": "passed", "seconds": seconds} for number, seconds in ended.items())]
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def checks_of(folder, *names):
+    return Checks(folder, names, ("hash", {"labs": ["01"]}, "bubblewrap/view"), 3)
+
+
+def test_progress_is_counted_in_checks_and_what_is_left_in_their_seconds(tmp_path):
+    folder = tmp_path / "records"
+    checks = checks_of(folder, "ana", "ben", "cy")
+    checks.look()
+    assert (checks.done, checks.total, checks.left(10)) == (0, 9, None)   # nothing is known but how many there may be
+    records(folder, "ana", {0: 1.0, 1: 1.0, 2: 37.0})
+    records(folder, "ben.8f3a", {0: 1.0})   # another machine's
+    checks.look()
+    assert (checks.done, checks.total, checks.made) == (4, 12, 4)
+    # 40 seconds of checks in 20 of the clock; left are ana's last (as the others: 10), ben's 1 + 37 + 10, cy's 1 + 1 + 37 + 10.
+    assert checks.left(20) == pytest.approx((10 + 48 + 49) / 2)
+    checks.over("cy")   # it is invalid
+    assert (checks.done, checks.total) == (4, 8) and checks.left(20) == pytest.approx((10 + 48) / 2)
+
+
+def test_checks_that_were_made_before_do_not_make_the_pace(tmp_path):
+    folder = tmp_path / "records"
+    records(folder, "ana", {0: 1.0, 1: 1.0})
+    records(folder, "ben", {0: 1.0}, judged=("another hash", {"labs": ["01"]}, "bubblewrap/view"))
+    checks = checks_of(folder, "ana", "ben")
+    checks.look()
+    assert (checks.done, checks.total, checks.made, checks.left(5)) == (2, 8, 0, None)
+    records(folder, "ana", {0: 1.0, 1: 1.0, 2: 4.0})
+    checks.look()
+    assert (checks.done, checks.made) == (3, 1) and checks.left(4) == pytest.approx(2 + 1 + 1 + 4 + 2)
+
+
+def test_a_class_of_one_is_seen_to_go_on_check_by_check(small_class):
+    small_class.hands_in("ana", f"{ALL} wait 2")
+    os.mkfifo(small_class.gate)
+    master, slave = pty.openpty()
+    grader = small_class.begin(stdout=slave, TERM="xterm")
+    os.close(slave)
+    door = os.open(small_class.gate, os.O_WRONLY)   # returns when the second check waits there
+    seen = b""
+    while b"1 of 4 checks" not in seen:
+        assert select.select([master], [], [], 60)[0], seen[-2000:]
+        seen += os.read(master, 65536)
+    assert b"graded 0 of 1" in seen and b"a minute" in seen
+    small_class.gate.unlink()
+    os.close(door)
+    reader = threading.Thread(target=drain, args=(master,))
+    reader.start()
+    assert grader.wait(timeout=60) == 0
+    reader.join()
+    os.close(master)
+
+
+def drain(master):
+    with suppress(OSError):   # where the other end is closed
+        while os.read(master, 65536):
+            pass

@@ -21,7 +21,7 @@ import pytest
 from grader.intake import Invalid, Submission, archives, find, sources, take, unpack, unwanted
 
 from labs.command.refused import Refused
-from labs.harness.staging import stage
+from labs.harness.staging import SHIPPED, stage
 
 PROGRAM = {"__main__.py": "print(1)\n", "flow.py": "steps = 3\n", "deep/er/data.json": "{}"}
 STARTER = {f"starter/{name}": content for name, content in PROGRAM.items()}
@@ -582,6 +582,7 @@ def test_of_two_archives_the_newer_is_taken_as_a_whole(subs):
     taken = taken_from(path)
     assert files_in(taken) == PROGRAM
     assert taken.notes == ["taken: new.tar.gz, the newest of 2 archives; not taken: old.zip"]
+    assert taken.doubts == ["1 of 2 archives taken"]
 
 
 def test_of_two_archives_of_one_time_none_is_taken(subs):
@@ -736,6 +737,43 @@ def test_a_folder_without_submissions_or_none_at_all_is_refused(subs):
         find(subs)
     with pytest.raises(Refused, match="cannot be read: No such file"):
         find(subs / "nowhere")
+    (subs / "README.md").unlink()
+    with pytest.raises(Refused, match="which is empty"):
+        find(subs)
+
+
+@pytest.mark.parametrize("name, content, says", [("flow.py", b"print()", "is one file of a program: name a zip"), ("notes.txt", b"x", "is no archive"),
+                                                 ("empty", b"", "is no archive"), ("essay.pdf", b"%PDF-1.4", "is no archive")])
+def test_a_file_that_is_no_archive_is_refused_with_what_to_name(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(Refused, match=says):
+        find(tmp_path / name)
+
+
+def test_an_archive_without_an_archives_name_is_one_submission(tmp_path):
+    path = zipped(tmp_path / "a.zip", STARTER).rename(tmp_path / "work")
+    assert names(path) == ["work"]
+
+
+def test_a_report_is_no_folder_of_submissions(tmp_path):
+    for name in ("journal.sqlite", "lock", "index.html", "submissions/ana.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(Refused, match="is a report of the grader, and holds no submissions: name the folder"):
+        find(tmp_path)
+
+
+def test_the_kit_as_handed_out_is_nobodys_submission_until_something_is_changed(tmp_path):
+    folder(tmp_path / "kit", {"labs/__main__.py": "", "README.md": ""})
+    with zipfile.ZipFile(SHIPPED) as archive:
+        archive.extractall(tmp_path / "kit" / "starter")
+    with pytest.raises(Refused, match="learners' kit as it is handed out.*--one"):
+        find(tmp_path / "kit")
+    assert [one.name for one in find(tmp_path / "kit", one=True).submissions] == ["kit"]
+    assert names(tmp_path) == ["kit"]   # among others it is one that did nothing
+    with open(tmp_path / "kit" / "starter" / "flow.py", "a") as file:
+        file.write("# mine\n")
+    assert names(tmp_path / "kit") == ["kit"]
 
 
 # ---- platforms
@@ -802,12 +840,14 @@ def test_a_gradescope_export(subs, deeper):
         (f"Ana Lima ({above}submission_104)", "submission_104", None),
         ("Cy & Bob", "submission_103", "2026-11-20 10:00; the newest of 2; not taken: submission_102"),
         ("submission_105", "submission_105", None)]
+    assert [one.doubts for one in found.submissions] == [(), (), ("1 of 2 taken",), ()]   # the last of three attempts is no doubtful one
     assert found.ignored == ["submission_106 (Nobody): in submission_metadata.yml, but not there"]
 
 
 def test_an_earlier_attempt_that_the_student_chose_is_called_so(subs):
     gradescope(subs, GRADESCOPE.replace("2026-11-20 14:03:12.123000000", "2026-11-18 14:03:12.123000000"))
     assert find(subs).submissions[0].attempt == "attempt 2 of 3, 2026-11-18 14:03"
+    assert find(subs).submissions[0].doubts == ("attempt 2 of 3",)
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: &x [*x", "\x00", b"\xff\xfe\xff", "[" * 100_000])
@@ -841,6 +881,7 @@ def test_a_moodle_download_in_folders(subs):
     assert [(one.name, one.attempt) for one in find(subs).submissions] == [
         ("Ana Lima (11)", None), ("Ana Lima (13)", None), ("Bob", "not taken: Bob_12_assignsubmission_onlinetext_"), ("Default group", None),
         ("Participant", None)]
+    assert not any(one.doubts for one in find(subs).submissions)   # an online text is no other attempt
     assert files_in(take(find(subs, ["Bob"]).submissions[0], subs.parent / "taken")) == PROGRAM
 
 
@@ -852,6 +893,7 @@ def test_a_moodle_download_in_files(subs):
     assert (ana.name, ana.relative) == ("Ana Lima", "Ana Lima_11_assignsubmission_file_my_work.zip")
     assert ana.attempt == ("the newest of 2 by the files' times; not taken: Ana Lima_11_assignsubmission_file_work2.zip, "
                            "Ana Lima_11_assignsubmission_file_report.pdf")
+    assert (ana.doubts, bob.doubts) == (("1 of 3 taken",), ())
     assert (bob.name, bob.relative) == ("Bob", "Bob_12_assignsubmission_file_flow.py")   # no archive, and yet not forgotten
 
 
@@ -870,6 +912,8 @@ def test_a_canvas_download(subs):
         ("limaana (504)", "limaana_504_90006_x.zip", None),
         ("roybob", "roybob_LATE_502_90002_work_2_1234_final.zip", "late"),
         ("van_der_bergcy", "van_der_bergcy_503_90003_x.tar.gz", None)]
+    assert {one.name: one.doubts for one in find(subs).submissions if one.doubts} == {
+        "anon_Ab1": ("late",), "limaana (501)": ("1 of 5 taken",), "roybob": ("late",)}
 
 
 @pytest.mark.parametrize("pattern", ["hw_1_20261120_{}.zip", "hw_{}_2026_x.zip", "lab_2_{}_2026.zip"])

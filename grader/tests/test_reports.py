@@ -9,9 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from grader import reports
 from grader.reports import exports, pages, shown, standing
-from grader.results import Dropped, Figures, Isolation, Outcome, Result, Status, file_name
+from grader.diff import show_diff
+from grader.results import Dropped, Figures, Isolation, Outcome, Result, Status, file_name, write
 from grader.tests import made_up
 from grader.tests.made_up import CONTROL, HOSTILE, LABS, WEAK
+
+from labs.command.refused import Refused
 
 PLACES = [(number, place) for number, lab in LABS.items() for place in range(1, len(lab.checks) + 1)]
 ALL = {place: Status.FAILED for place in PLACES}
@@ -162,9 +165,9 @@ def test_a_share(part, text):
 
 @pytest.mark.parametrize("page", ["index.html", "submissions/weak.html"])
 def test_weak_isolation_is_seen(open_report, page):
-    landlock = Isolation(level="landlock", detail="files and network", lacks=["It sees the other processes of this machine."])
+    landlock = Isolation(level="landlock", detail="files and network", lacks=["it sees the other processes of this machine"])
     opened = open_report([made_up.result("ana"), made_up.result("weak", isolation=WEAK), made_up.result("half", isolation=landlock)], page)
-    expect(opened.locator(".banner")).to_contain_text(WEAK.lacks[0])
+    expect(opened.locator(".banner")).to_contain_text("; ".join(WEAK.lacks) + ".")
     if page == "index.html":
         expect(opened.locator(".banner h2")).to_contain_text("2 of 3 submissions")
         expect(opened.locator(".banner")).to_contain_text(landlock.lacks[0])
@@ -181,6 +184,81 @@ def test_three_hundred_submissions_stay_one_light_page():
     some = made_up.class_of(20)
     everybody = [result.model_copy(update={"name": f"{result.name} {number}"}) for number in range(15) for result in some]
     assert len(pages.index(everybody, {})) < 1_000_000
+
+
+# ---- what nobody may take for something else
+
+
+def test_a_sampled_report_says_on_every_page_and_in_every_export_that_it_has_no_grades(open_report, tmp_path):
+    results = [made_up.result("ana", sample=40), made_up.invalid("bo", sample=40)]
+    opened = open_report(results)
+    expect(opened.locator("main > *").first).to_contain_text("Not grades")
+    expect(opened.locator("main > *").first).to_contain_text("--sample 40")
+    expect(opened.locator(".counts li")).to_have_text(["≈ sampled, no grade 1", "✗ invalid 1"])
+    expect(opened.locator(".submissions tbody tr").first).to_contain_text("sampled, no grade")
+    opened.get_by_label("Status").select_option("sampled, no grade")
+    assert names(opened) == ["ana"]
+    opened.goto((tmp_path / "submissions/ana.html").as_uri())
+    expect(opened.locator("main > *").first).to_contain_text("No grade")
+    expect(opened.locator(".score")).to_contain_text("sampled, no grade")
+    assert [row["status"] for row in read_table(results)[1:]] == ["sampled, no grade", "invalid"]
+    assert json.loads(exports.json_lines(results).splitlines()[0])["status"] == "sampled, no grade"
+    assert json.loads(exports.gradescope(results[0]))["output"].startswith("Not a grade: the sweeps tried one of 40 of their points only.")
+    properties = {one.get("name"): one.get("value") for one in ElementTree.fromstring(exports.junit(results)).iter("property")}
+    assert properties["sample"] == "40"
+    whole = [made_up.result("ana")]
+    assert "o grade" not in pages.index(whole, {}).partition("<main>")[2] and read_table(whole)[1]["status"] == "graded"
+
+
+def test_a_late_or_doubtful_attempt_is_seen_in_the_table_and_in_the_spreadsheet(open_report):
+    results = [made_up.result("ana", doubts=["late", "1 of 3 taken"], attempt="late; the newest of 3; not taken: a.zip, b.zip", notes=["taken: starter/"]),
+               made_up.result("bo", attempt="2026-11-20 14:03")]
+    opened = open_report(results)
+    expect(opened.locator(".submissions .doubt")).to_have_text("⚑ late, 1 of 3 taken")
+    expect(opened.locator(".counts")).to_contain_text("⚑ late, or one of several 1")
+    _, ana, bo = read_table(results)
+    assert (ana["doubts"], ana["attempt"], ana["notes"]) == ("late, 1 of 3 taken", "late, the newest of 3, not taken: a.zip, b.zip", "taken: starter/")
+    assert (bo["doubts"], bo["attempt"]) == ("", "2026-11-20 14:03")
+
+
+def test_what_lay_beside_the_submissions_is_named_on_the_page_and_in_the_spreadsheet(open_report):
+    ignored = ["=grades.xlsx: no folder and no archive", "old: a link"]
+    opened = open_report(four(), about={"ignored": ignored})
+    expect(opened.locator("#ignored li")).to_have_text(ignored)
+    expect(opened.locator(".counts")).to_contain_text("beside them, not taken 2")
+    *_, one, two = csv.DictReader(io.StringIO(exports.table(four(), (), ignored), newline=""))
+    assert (one["name"], one["status"], one["score"], one["reason"]) == ("Not taken", "no submission", "", f"'{ignored[0]}")
+    assert two["reason"] == ignored[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width, more", [(390, True), (1280, False)])
+def test_a_map_that_goes_on_says_so_with_words_and_a_shade(open_report, width, more, scheme):
+    opened = open_report(made_up.class_of(5), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    sides = opened.locator(".sides", has=opened.locator("table.map"))
+    shade = "node => [getComputedStyle(node, '::before').content, getComputedStyle(node, '::after').content].map(content => content !== 'none')"
+    if not more:
+        expect(sides.locator(".more")).to_be_hidden()
+        assert sides.evaluate(shade) == [False, False]
+        return
+    expect(sides.locator(".more")).to_have_text(re.compile(r"^\d\d more checks to the right →$"))
+    assert sides.evaluate(shade) == [False, True]
+    sides.locator(".scroll").evaluate("box => box.scrollTo(60, 0)")
+    expect(sides).to_have_class(re.compile(r"right.* left"))
+    sides.locator(".scroll").evaluate("box => box.scrollTo(box.scrollWidth, 0)")
+    expect(sides.locator(".more")).to_have_text("← there is more to the left")
+    assert sides.evaluate(shade) == [True, False]
+    # Whose row it is stays in sight.
+    row = sides.locator("tbody th").first
+    assert row.bounding_box()["x"] == sides.locator(".scroll").bounding_box()["x"] + 1
+    opened.emulate_media(media="print")
+    expect(sides.locator(".more")).to_be_hidden()
+    assert sides.evaluate("node => getComputedStyle(node, '::before').display") == "none"
+
+
+def test_without_javascript_the_map_says_that_it_may_go_on(open_report):
+    opened = open_report(four(), java_script_enabled=False)
+    expect(opened.locator(".more").last).to_have_text("Where the map is wider than the page, scroll it sideways.")
 
 
 # ---- a submission
@@ -212,6 +290,20 @@ def test_several_stories_of_a_check_are_told_apart():
     assert told[1][-2][1] == ("the mail " + "came twice " * 20).strip()
 
 
+def test_the_lines_that_a_sweep_adds_to_a_story_keep_to_themselves():
+    story = made_up.story("Does this.")
+    source = "flow.py\n2×  58    save(run)\n      ✂ 1 of 2: the customer was refunded twice\n\n    60    return"
+    told = shown.told(f"{story}\n\n{source}\n\n{story}")
+    assert [pair for pair in told[0] if pair[0] != shown.SOURCE] == shown.told(story)[0] == told[1]
+    assert told[0][-1] == [shown.SOURCE, source]
+
+
+@pytest.mark.parametrize("text, shown_as", [("2026-11-30T08:49:15.974014+00:00", "2026-11-30 08:49 UTC"), ("2026-11-30T08:49:15+02:00", "2026-11-30 06:49 UTC"),
+                                            ("", ""), ("at noon", "at noon")])
+def test_a_time_is_shown_to_the_minute(text, shown_as):
+    assert pages._when(text) == shown_as
+
+
 @pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\n  File", "lab 03 · resume   FAIL\nsomething else",
                                   "  your program   no heading"])
 def test_what_is_no_story_is_shown_as_it_is(text):
@@ -222,7 +314,7 @@ def test_what_could_not_be_checked_is_no_zero(open_report):
     unknown = {("01", 1): Status.COULD_NOT_CHECK, ("02", 1): Status.GRADER_ERROR}
     opened = open_report([made_up.result("ana", unknown, outcome=Outcome.INCOMPLETE, reason="No seccomp here.")], "submissions/ana.html")
     expect(opened.locator(".score")).to_have_count(0)
-    expect(opened.locator("header")).to_contain_text("? incomplete: No seccomp here.")
+    expect(opened.locator("header")).to_contain_text(f"? incomplete: 2 checks could not be made, of {sum(LABS[lab].checks[0].points for lab in ('01', '02'))} points; lab 01")
     expect(opened.locator(".labs a .n")).to_have_text([f"?/{LABS['01'].points}", f"?/{LABS['02'].points}", "30/30", "15/15", "15/15"])
     expect(opened.locator(".labs .meter")).to_have_count(3)
     expect(opened.locator("[id='01.1'] .points")).to_have_text(f"?/{LABS['01'].checks[0].points}")
@@ -237,6 +329,70 @@ def test_hidden_checks_are_announced_and_not_named(open_report):
     expect(opened.get_by_text("hidden check")).to_have_count(sum(check.hidden for lab in LABS.values() for check in lab.checks))
 
 
+def handed_out(result, report):
+    """All that a submission's author gets to read, but for pictures."""
+    reports.write_reports(report, [result], {})
+    return [path.read_text() for room in ("submissions", "gradescope") for path in (report / room).iterdir()]
+
+
+def names_of(check):
+    """What of a hidden check must not be handed out: its name, as in a suite and as in a folder of evidence, and its file's."""
+    file, _, name = check.test.rpartition("::")
+    return [name.removeprefix("test_"), name.removeprefix("test_").replace("_", "-"), file]
+
+
+def source_of_a_hidden_check(status, why, tmp_path, story_has_it=True):
+    lab, place = next(place for place in PLACES if LABS[place[0]].checks[place[1] - 1].hidden)
+    of = LABS[lab].checks[place - 1]
+    dashed = names_of(of)[1]
+    story = made_up.story(of.does, why=why if story_has_it else "the customer was refunded twice")
+    story = story.replace("  hint ", f"  look           ana/20261130-1/{lab}-{dashed}/timeline.svg\n  kill map       ana/20261130-1/{lab}-{dashed}/killmap.html\n  hint ")
+    evidence = made_up.leave_evidence(tmp_path, f"ana/20261130-1/{lab}-{dashed}", why if story_has_it else "why")
+    check = made_up.check(of, status, why=why, story=story, evidence=evidence)
+    return of, made_up.result("ana", {(lab, place): check}, **({"outcome": Outcome.INCOMPLETE, "reason":
+                              f"1 check could not be made, of 1 point; lab {lab}, {of.test}: {status}, {why}"} if status.is_unknown else {}))
+
+
+@pytest.mark.parametrize("status, why", [
+    (Status.GRADER_ERROR, "fixture broke: assert secret_line == 41"), (Status.GRADER_ERROR, "RuntimeError in labs/01/hidden/test_x.py"),
+    (Status.COULD_NOT_CHECK, "this machine has no seccomp"), (Status.FAILED, "the customer was refunded twice"),
+    (Status.FAILED, "assert secret_line == 41\n +  where secret_line = 7"), (Status.TIMEOUT, "the check did not end within 300 seconds")])
+def test_nothing_that_is_handed_out_has_a_hidden_checks_name_or_source(tmp_path, status, why):
+    of, result = source_of_a_hidden_check(status, why, tmp_path)
+    for text in handed_out(result, tmp_path):
+        assert not [name for name in names_of(of) if name in text]
+        assert "secret_line" not in text and "/hidden/" not in text and "20261130-1" not in text
+        assert of.does.replace("`", "")[:20] in text.replace("<code>", "").replace("</code>", "")   # it is announced
+        if "assert" not in why and status != Status.GRADER_ERROR:
+            assert why in text
+    assert of.test in (tmp_path / "junit.xml").read_text()   # the instructor's
+    if status.is_unknown:
+        assert of.test in (tmp_path / "index.html").read_text()
+
+
+def test_a_hidden_checks_story_kill_map_and_timeline_are_shown_without_its_name(open_report, tmp_path):
+    of, result = source_of_a_hidden_check(Status.FAILED, "the customer was refunded twice", tmp_path)
+    opened = open_report([result], "submissions/ana.html")
+    expect(opened.locator(".check.failed .story dt").last).to_have_text("why")
+    expect(opened.locator(".check.failed .timeline img")).to_be_visible()
+    expect(opened.locator(".check.failed iframe")).to_have_count(1)
+    expect(opened.locator(".check.failed .killmap a")).to_have_count(0)
+
+
+def test_what_a_story_is_left_without_is_nothing_but_where_things_lie():
+    story = made_up.story("Does this.", why="the mail " + "came twice " * 20)
+    look = "\n  look           ana/1/03-a/timeline.svg\n  kill map       ana/1/03-a/killmap.html"
+    check = failed("03", 2, story=story.replace("\n  hint", f"{look}\n  hint"))
+    result = made_up.result("ana", {("03", 2): check})
+    assert reports.handed_out.handed_out(result).labs[2].checks[1].story == story
+
+
+def test_isolation_is_named_once(open_report):
+    twice = Isolation(level="bubblewrap", detail="bubblewrap: process and network namespaces")
+    opened = open_report([made_up.result("ana", isolation=twice)], "submissions/ana.html")
+    expect(opened.locator(".facts")).to_contain_text("isolationbubblewrap: process and network namespaces")
+
+
 def test_what_was_left_out_and_how_to_play_it_again(open_report):
     name = "it's -- mine"
     dropped = [Dropped(path=f"made/{number}.pyc", why="bytecode") for number in range(pages.DROPPED + 3)]
@@ -245,7 +401,7 @@ def test_what_was_left_out_and_how_to_play_it_again(open_report):
     expect(opened.locator("section[aria-labelledby=taken]")).to_contain_text(f"Left out: {pages.DROPPED + 3} entries")
     expect(opened.locator(".key li")).to_have_count(pages.DROPPED + 1)
     expect(opened.locator(".facts")).to_contain_text("""grader grade SUBMISSIONS '--only=it'"'"'s -- mine' --labs 1,2,3,4,5 --seed 7 --sample 5 --out AGAIN""")
-    for text in ("e0f7a3c4" * 8, "5b1d9c02" * 8, "every 5th point"):
+    for text in ("e0f7a3c4" * 8, "5b1d9c02" * 8, "at one of 5 points only"):
         expect(opened.locator(".facts")).to_contain_text(text)
 
 
@@ -349,7 +505,9 @@ def test_nothing_is_wider_than_the_page(open_report, tmp_path, width, scheme):
 @pytest.mark.parametrize("script", [True, False])
 def test_on_paper_every_story_is_told_and_nothing_sticks(open_report, tmp_path, script):
     checks = {("02", 3): Status.FAILED, ("03", 6): failed("03", 6, evidence=made_up.leave_evidence(tmp_path, "x"))}
-    opened = open_report([made_up.result("ana", checks)], "submissions/ana.html", java_script_enabled=script, color_scheme="dark")
+    more = {"sample": 40, "doubts": ["late", "1 of 3 taken"]}   # all that may widen a row
+    opened = open_report([made_up.result("ana", checks, **more), *made_up.class_of(20)[1:]], "submissions/ana.html", {"ignored": ["x" * 300]}, java_script_enabled=script,
+                         color_scheme="dark")
     opened.emulate_media(media="print")
     expect(opened.locator("[id='03.6'] .story")).to_be_visible()
     expect(opened.locator("[id='03.6'] .timeline")).to_be_visible()
@@ -401,7 +559,7 @@ def test_the_table_has_what_is_possible_and_no_score_where_there_is_none():
     possible, ana, bo, incomplete, invalid, na, unfinished = read_table(results, ["dan"])
     checks = {f"{number}/{check.test}": str(check.points) for number, lab in LABS.items() for check in lab.checks}
     first, sixth = f"01/{LABS['01'].checks[0].test}", f"03/{LABS['03'].checks[5].test}"
-    assert [*possible] == ["name", "id", "status", "score", "possible", "percent", *(f"lab {number}" for number in LABS), *checks, "reason"]
+    assert [*possible] == ["name", "id", "status", "score", "possible", "percent", *(f"lab {number}" for number in LABS), *checks, "reason", "doubts", "attempt", "notes"]
     assert possible["name"] == "Points possible" and possible["score"] == str(FULL) and {name: possible[name] for name in checks} == checks
     assert all(ana[name] == possible[name] for name in ["score", "percent", "lab 01", *checks] if name != "percent") and ana["percent"] == "100.0"
     assert (bo["status"], bo["score"], bo["lab 03"]) == ("graded", str(FULL - 6), "24")
@@ -441,12 +599,12 @@ def test_a_line_of_json_is_the_whole_result():
     assert exports.json_lines(results).isascii() and len(lines) == len(results)
     for text, result in zip(lines, results):
         found = json.loads(text)
-        assert (found.pop("id"), found.pop("score"), found.pop("possible")) == (file_name(result.name), result.points, result.possible)
+        assert [found.pop(key) for key in ("id", "score", "possible", "status")] == [file_name(result.name), result.points, result.possible, result.outcome]
         again = Result.model_validate(found)
         assert again.name == result.name
         # Only stories are made fit to be shown.
         assert again.model_copy(update={"labs": []}) == result.model_copy(update={"labs": []})
-    assert Result.model_validate({key: value for key, value in json.loads(lines[1]).items() if key not in ("id", "score", "possible")}) == results[1]
+    assert Result.model_validate({key: value for key, value in json.loads(lines[1]).items() if key not in ("id", "score", "possible", "status")}) == results[1]
 
 
 # ---- gradescope
@@ -477,7 +635,8 @@ def test_gradescopes_score_is_scaled_where_checks_do_not_apply():
 def test_without_a_final_score_gradescope_gets_none(result):
     found = json.loads(exports.gradescope(result))
     assert "score" not in found and "tests" not in found
-    assert found["output"].startswith(f"No score, {result.outcome}: {result.reason or 'no check'}")
+    reason = "1 check could not be made" if result.outcome == Outcome.INCOMPLETE else result.reason or "no check"
+    assert found["output"].startswith(f"No score, {result.outcome}: {reason}")
     if result.outcome == Outcome.INCOMPLETE:
         assert LABS["01"].checks[0].does in found["output"]
 
@@ -514,6 +673,46 @@ def test_junit_can_be_parsed_whatever_a_program_wrote():
     assert all(character.isprintable() or character == "\n" for text in texts for character in text)
 
 
+# ---- grader diff
+
+
+def graded_into(report, *found):
+    (report / "results").mkdir(parents=True)
+    for result in found:
+        write(result, report / "results")
+    return report
+
+
+def test_a_partly_graded_report_is_compared_as_far_as_it_goes(tmp_path, capsys):
+    everybody = [made_up.result(name) for name in ("ana", "bo", "cy", "dan")]
+    old = graded_into(tmp_path / "old", *everybody)
+    new = graded_into(tmp_path / "new", everybody[0], made_up.result("bo", {("03", 2): Status.FAILED}))
+    assert show_diff(old, new) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{new} has no result of 2 submissions (cy, dan): not graded there yet, or not handed in; compared is the rest"
+    assert said[1] == f"bo: {FULL} of {FULL} → {FULL - 6} of {FULL}" and said[2].startswith("  03/") and len(said) == 4
+    assert said[3] == "the same: 1 of 2 submissions that both have"
+
+
+def test_labs_that_only_one_report_has_are_one_line(tmp_path, capsys):
+    whole = made_up.result("ana", {("01", 1): Status.FAILED})
+    part = made_up.result("ana")
+    old, new = graded_into(tmp_path / "old", whole), graded_into(tmp_path / "new", part.model_copy(update={"labs": part.labs[:2]}))
+    assert show_diff(old, new) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [f"{new} has no lab 03, 04, 05: compared is the rest", "ana: 38 of 40 → 40 of 40"] and len(said) == 4
+    assert said[3] == "the same: 0 of 1 submission"
+
+
+def test_reports_that_are_the_same_and_one_of_which_nothing_is_graded(tmp_path, capsys):
+    old = graded_into(tmp_path / "old", made_up.result("ana"))
+    assert show_diff(old, old) == 0 and capsys.readouterr().out == "the same: 1 of 1 submission\n"
+    begun = graded_into(tmp_path / "begun")
+    (begun / "journal.sqlite").touch()
+    with pytest.raises(Refused, match="has no result yet"):
+        show_diff(old, begun)
+
+
 # ---- all of it
 
 
@@ -534,7 +733,7 @@ def test_the_same_results_make_the_same_report(tmp_path):
 
 
 def test_every_status_and_outcome_has_a_sign():
-    assert set(pages.SIGNS) == set(Status) and set(pages.OUTCOMES) == {*Outcome, exports.NOT_YET}
+    assert set(pages.SIGNS) == set(Status) and set(pages.OUTCOMES) == {*Outcome, standing.NOT_YET, standing.SAMPLED}
 
 
 def test_a_check_that_some_submissions_lack_has_its_column():

@@ -137,7 +137,7 @@ def ground(server):
 @pytest.mark.parametrize("scenario", [FAILING, DOWN])
 def test_a_program_that_knows_no_failures_does_not_pass_where_things_fail(ground, kind, scenario):
     result, = sweep(ground("03", 1), kind, make_ticket("closely"), scenarios=(replace(scenario, beyond=True),))
-    assert "without any kill (1 of 1 points failed): `start` ended with exit code 1" in result.fault
+    assert "without any kill (1 of 1 point failed): `start` ended with exit code 1" in result.fault
 
 
 @pytest.mark.parametrize("kind", [LINE, CALL])

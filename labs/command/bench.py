@@ -10,6 +10,7 @@ from rich.console import Console
 
 from labs.harness.ground import Ground
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 from labs.harness.sweeps import KINDS, LINE, sweep
 from labs.harness.sweeps.points import scout
 from labs.harness.sweeps.rules import judged
@@ -43,7 +44,7 @@ def show_bench(program=None, points=60):
         if unfit := preflight(ground, ticket):
             about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": str(path), "seed": 1, "what": "sweep", "lab": "05"}
             return refuse(ground.staged.name, unfit, about)
-        console.print(f"{ground.staged.name}, {os.cpu_count()} cores. The plain loop starts one interpreter per process, one after the other, "
+        console.print(f"{ground.staged.name}, {counted(os.cpu_count(), 'core')}. The plain loop starts one interpreter per process, one after the other, "
                       "on one core, over some of the points, evenly spread; it takes most of the time.\n")
         _say_row(console, "kind", ("points", "seconds", "points/s", "plain loop", "of them", "gain"), "dim")
         for kind in KINDS:
@@ -58,7 +59,7 @@ def show_bench(program=None, points=60):
                 tried, plain_seconds = plain_loop(ground, kind, ticket, max(1, count // points))
             rate, plain = count / seconds, tried / plain_seconds
             _say_row(console, kind, (f"{count:,}", f"{seconds:.1f}", f"{rate:.1f}", f"{plain:.1f}/s", f"{tried}", f"{rate / plain:.1f}×"))
-    console.print(f"all sweeps: {total:.1f} s, {bad} bad points")
+    console.print(f"all sweeps: {total:.1f} s, {counted(bad, 'bad point')}")
     return 1 if bad else 0
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from labs.harness import machine
 from labs.harness.machine import Ability
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 PYTHON = (3, 11)
 PACKAGES = ("jinja2", "psutil", "pydantic", "pytest", "pytest_timeout")  # but for those that the command itself cannot start without
@@ -48,7 +49,7 @@ def needed():
                   f"{sys.executable} -m pip install -e {KIT}")
     labs = sorted((KIT / "labs").glob("[0-9][0-9]/lab.toml"))
     whole = bool(labs) and (KIT / "starter" / "__main__.py").is_file()
-    yield Ability("kit", whole, f"{len(labs)} labs in {KIT}" if whole else f"{KIT} has no {'starter/' if labs else 'labs'}",
+    yield Ability("kit", whole, f"{counted(len(labs), 'lab')} in {KIT}" if whole else f"{KIT} has no {'starter/' if labs else 'labs'}",
                   "python -m labs reset 01" if labs else "unpack the kit again, and run the command in it")
 
 

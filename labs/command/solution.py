@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 from .kit import lab_numbered, shown
 from .refused import Refused
@@ -41,7 +42,7 @@ def _refuse_unless_solved(tally):
         return
     number, total = tally.lab.number, len(tally.counted)
     failing = [check for check in tally.open if tally.verdict(check) == "failed"]
-    how = f"{len(failing)} of {total} checks fail" if failing else f"{len(tally.open)} of {total} checks could not be run"
+    how = f"{len(failing)} of {counted(total, 'check')} fail" if failing else f"{len(tally.open)} of {counted(total, 'check')} could not be run"
     raise Refused(f"lab {number} is not solved yet, {how}: `pytest {shown(KIT / 'labs' / number)}` shows them; "
                   f"`python -m labs solution {number} --reveal` shows the solution all the same", code=1)
 

@@ -26,7 +26,7 @@ Where there were more than REQUESTS requests, the middle ones are replaced by on
 import json
 from dataclasses import dataclass
 
-from .story import money, process_of, short
+from .story import counted, money, process_of, short
 
 REQUESTS = 1000       # of one program, the first and the last ones
 VALUE = 8000          # characters of one value of an event
@@ -148,7 +148,7 @@ class Call:
             what = f"refund {_amount(self.effect)}" if self.kind == "refund" else "mail sent"
             return f"{_ordinal(self.nth)} {what}" if self.nth > 1 else what
         if self.kind == "model":
-            return "asked" if self.tokens is None else f"{self.tokens} tokens"
+            return "asked" if self.tokens is None else counted(self.tokens, "token")
         if self.kind == "refund" and self.made == 200:
             return "refund again, no second one"
         if self.kind in ("refund_lookup", "mail_lookup"):

@@ -9,6 +9,7 @@ from random import Random
 from .kept import Kept
 from .processes import DEADLINE, Process, ProgramFault, Spawned, Survived, orphans
 from .scratch import remove
+from .story import counted
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)
 LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
@@ -126,7 +127,7 @@ class Program:
         process.close_stdin()
         process.wait(deadline)
         if process.code != 0:
-            raise ProgramFault(f"{process} {process.end} after {len(lines)} turns; it should end with exit code 0")
+            raise ProgramFault(f"{process} {process.end} after {counted(len(lines), 'turn')}; it should end with exit code 0")
         return turns
 
     def say(self, process, lines, said=0, deadline=60.0):

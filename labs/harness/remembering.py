@@ -2,6 +2,7 @@
 
 from .outside.model import tokens
 from .processes import ProgramFault
+from .story import counted
 
 CUT = "[cut]"
 BESIDES = 200  # tokens of a prompt that are neither memory nor ticket
@@ -39,8 +40,8 @@ def bounded(memory, conversation):
     """
     policy, turns = Policy(memory), turns_of(memory)
     size = tokens(turns)
-    assert len(turns) <= policy.max_turns, f"memory holds {len(turns)} turns, its policy allows {policy.max_turns}"
-    assert size <= policy.max_tokens, f"memory holds {size} tokens, its policy allows {policy.max_tokens}"
+    assert len(turns) <= policy.max_turns, f"memory holds {counted(len(turns), 'turn')}, its policy allows {policy.max_turns}"
+    assert size <= policy.max_tokens, f"memory holds {counted(size, 'token')}, its policy allows {policy.max_tokens}"
     assert memory.get("tokens") == size, f"memory says that it holds {memory.get('tokens')} tokens, its turns have {size}"
     kept = _without_summary(turns, policy)
     assert kept or not conversation, "memory is empty, the newest turn should always be kept"
@@ -52,9 +53,9 @@ def prompted(request, conversation, policy):
     """Judge the prompt of a chat's turn, the last of `conversation`, by what the model was sent. Raises AssertionError."""
     messages = request.body["messages"]
     assert request.tokens <= policy.max_tokens + BESIDES, (
-        f"a prompt had {request.tokens} tokens; the policy allows {policy.max_tokens} of memory and {BESIDES} besides")
+        f"a prompt had {counted(request.tokens, 'token')}; the policy allows {policy.max_tokens} of memory and {BESIDES} besides")
     said = [message for message in messages if message["role"] != "system"]
-    assert len(said) <= policy.max_turns, f"a prompt held {len(said)} turns, the policy allows {policy.max_turns}"
+    assert len(said) <= policy.max_turns, f"a prompt held {counted(len(said), 'turn')}, the policy allows {policy.max_turns}"
     _is_the_end(said, conversation, policy, "a prompt")
     previous = conversation[-3:]
     if len(previous) == 3 and policy.max_turns > 3 and tokens(previous) <= policy.max_tokens // 2:
@@ -77,7 +78,7 @@ def _is_the_end(kept, conversation, policy, where):
         assert have["role"] == said["role"] and _same(have["content"], said["content"]), (
             f"{where} should be the end of the conversation with no hole in it; where {_quoted(said, have)} was said it has "
             f"{_quoted(have, said)}")
-    assert len(kept) <= len(conversation), f"{where} holds {len(kept)} turns, the conversation had {len(conversation)}"
+    assert len(kept) <= len(conversation), f"{where} holds {counted(len(kept), 'turn')}, the conversation had {len(conversation)}"
 
 
 def _quoted(turn, other):

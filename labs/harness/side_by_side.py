@@ -3,6 +3,8 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+from .story import counted
+
 THREADS = 3 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
 
 
@@ -45,5 +47,5 @@ def on_fresh_programs(programs, points, experiment, threads=THREADS):
     failed = [(point, error) for point, error in zip(points, results) if error]
     if failed:
         point, error = failed[0]
-        error.point = f"{point} ({len(failed)} of {len(points)} points failed)"
+        error.point = f"{point} ({len(failed)} of {counted(len(points), 'point')} failed)"
         raise error

@@ -23,7 +23,7 @@ def tell(program):
     lines, first = [], True
     for place, (process, requests) in enumerate(told):
         if left_out > 0 and place == SHOWN // 2:
-            lines += wrapped("…", f"{left_out} more starts, in the evidence")
+            lines += wrapped("…", f"{counted(left_out, 'more start')}, in the evidence")
         if left_out > 0 and SHOWN // 2 <= place < SHOWN // 2 + left_out:
             continue
         lines += wrapped("your program" if first else "then", _deeds(process, requests))
@@ -50,6 +50,11 @@ def wrapped(label, text):
 def printable(text):
     """The text with a mark in place of whatever a program may have put in it that a terminal, a file or XML cannot show."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def counted(number, one, more=None):
+    """A number with its noun, like 1 check, 1,024 checks; `more` is the plural where an s does not make it."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def process_of(program, request):
@@ -109,7 +114,7 @@ def event_line(event):
 def _asks(request):
     body = request.body if isinstance(request.body, dict) else {}
     if request.kind == "model":
-        return "" if request.tokens is None else f", {request.tokens} tokens"
+        return "" if request.tokens is None else f", {counted(request.tokens, 'token')}"
     if request.kind == "refund":
         amount = body.get("amount_cents")
         return f" for {body.get('order_id')}, {money(amount) if isinstance(amount, int) else amount}, {_key(request)}"

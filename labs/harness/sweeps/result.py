@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..killmap import MARKS, Struck
-from ..story import tell
+from ..story import counted, tell
 from .rules import RULES
 
 STORIES = 3   # kept of one sentence; the others happened likewise
@@ -90,7 +90,7 @@ class Result:
         """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
         if self.bad:
             outcome, _, why = self.bad[0]
-            return f"{outcome.point} ({len(self.bad)} of {len(self.outcomes)} points failed): {why}"
+            return f"{outcome.point} ({len(self.bad)} of {counted(len(self.outcomes), 'point')} failed): {why}"
         if self.could_not or self.not_applicable:
             return None
         if self.blind:
@@ -98,7 +98,7 @@ class Result:
         if not self.outcomes:
             return "there was no point to kill it at"
         if self.never_struck > 0.1:
-            return f"{self.missed} of {len(self.outcomes)} points were not reached again, {self.never_struck:.0%} of the places: no two runs of the program are alike"
+            return f"{self.missed} of {counted(len(self.outcomes), 'point')} were not reached again, {self.never_struck:.0%} of the places: no two runs of the program are alike"
         return None
 
     @property
