@@ -7,12 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from labs.harness import processes
+from labs.harness import processes, records
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
 
 from .refused import Refused
-from .results import entries
 
 PATIENCE = 20  # seconds that pytest has, after Ctrl-C, to end its programs and itself
 
@@ -55,7 +54,7 @@ def _follow(command, results, ran):
             while chunk := process.stdout.read1():
                 output += chunk
                 *lines, unread = (unread + file.read()).split("\n")
-                for entry in entries("\n".join(lines)):
+                for entry in records.outcomes(records.parsed("\n".join(lines))):
                     ran(entry)
         return process.wait(), output.decode(errors="replace")
     finally:
