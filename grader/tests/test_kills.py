@@ -16,7 +16,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 from labs.harness.ground import Ground
 from labs.harness.keeper import _Keeper
 from labs.harness.kept import ForkServer
@@ -71,7 +71,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def session():
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "s", seed=13) as server, ForkServer(modules=PRELOADED) as forks:
         yield folder, server, forks
 

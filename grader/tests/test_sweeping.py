@@ -14,7 +14,7 @@ import pytest
 
 from labs.command import bench, preflight
 from labs.command.sweeping import FAILING_IN, scenarios_of, show_sweep
-from labs.harness import processes
+from labs.harness import descendants, processes
 from labs.harness.kept import ForkServer, Kept
 from labs.harness.staging import KIT
 from labs.harness.sweeps import CALL, KINDS, LINE, RESUME, START
@@ -124,7 +124,7 @@ def test_a_program_that_hangs_is_not_swept_and_ended(tmp_path, monkeypatch, caps
     assert show_sweep(tmp_path) == 2
     told = capsys.readouterr()
     assert "does not finish undisturbed: `start --run-id run-7 ticket.json` did not end within 1 seconds" in told.err and not told.out
-    assert not processes.survivors()
+    assert not descendants.survivors()
 
 
 def test_the_bench_says_each_kind_as_it_ends(monkeypatch, capsys):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 from labs.harness.ground import Ground
 from labs.harness.kills.power import spread
 from labs.harness.outside import Outside
@@ -56,7 +56,7 @@ EVERY = {LINE: 30, CALL: 30, RACE: 30, POWER: 6}
 
 @pytest.fixture(scope="module")
 def server():
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "s", seed=5) as server:
         yield server, folder
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from labs.harness import processes, records
+from labs.harness import descendants, records
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
 
@@ -43,7 +43,7 @@ def _from_kit(program):
 def _follow(command, results, ran):
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     # In a group of its own, so that Ctrl-C reaches it once, from here, and not a second time while it tidies up.
     process = subprocess.Popen(command, cwd=KIT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, process_group=0)
@@ -72,7 +72,7 @@ def _end(process):
         process.kill()
         process.wait()
         process.stdout.close()
-        processes.survivors()
+        descendants.survivors()
 
 
 def _why_not(code, output, program):

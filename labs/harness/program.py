@@ -6,9 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from .descendants import orphans
 from .kept import Kept
-from .processes import DEADLINE, Process, ProgramFault, Spawned, Survived, orphans
+from .processes import DEADLINE, Process, ProgramFault, Survived
 from .scratch import remove
+from .spawned import Spawned
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)
 LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC

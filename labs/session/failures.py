@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
-from labs.harness import killmap, manifest, processes, story
+from labs.harness import descendants, killmap, manifest, processes, story
 
 from .items import PROGRAMS, lab_folder, test_name
 from .shared import SESSION
@@ -22,7 +22,7 @@ class Told(AssertionError):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
-    known = {child.pid for child in processes.descendants()}
+    known = {child.pid for child in descendants.living()}
     outcome = yield
     server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
     if server and server.errors:
@@ -40,7 +40,7 @@ def pytest_pyfunc_call(pyfuncitem):
         program.outside.drop()
         program.discard()
     if not pyfuncitem.config.stash[SESSION].cell:   # there the keepers have seen all, and they live on themselves
-        left += processes.survivors(known)
+        left += descendants.survivors(known)
     if left and error is None:
         error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")
         outcome.force_exception(_told(pyfuncitem, error, made))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from labs.harness import processes, records, sandbox, side_by_side
+from labs.harness import descendants, records, sandbox, side_by_side
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
 from labs.harness.kept import Cell
@@ -84,7 +84,7 @@ def pytest_configure(config):
 def lab_session(request):
     """The outside, the scratch folder and the staged program."""
     session, options = request.config.stash[SESSION], request.config.option
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder:
         path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
         try:
