@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 
 from ..processes import ProgramFault
-from ..side_by_side import side_by_side
+from ..side_by_side import counted, side_by_side
 from .result import Result, Stories
 from .rules import aftermath, judged
 from .trial import RESUME, RUN, START, Trial
@@ -72,15 +72,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
-    done = 0
-
-    def count(outcome):
-        nonlocal done
-        done += 1
-        progress(done, len(numbers))
-
     # That it comes through the failures is the first point; of others there may be none.
-    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, count, ground.threads)]
+    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, counted(progress, len(numbers)), ground.threads)]
     result.seconds = time.monotonic() - began
     return result
 

@@ -5,7 +5,7 @@ import time
 from ..kills.boundary import BOUNDARIES, held_at, killed_at
 from ..outside import Fault
 from ..processes import ProgramFault
-from ..side_by_side import side_by_side
+from ..side_by_side import counted, side_by_side
 from .points import CALL, CouldNot, own, scout
 from .result import Result, Stories
 from .rules import Bad, judged
@@ -27,14 +27,8 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
     calls, result.could_not = _calls(ground, ticket)
     trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in calls]
     trials = ground.sample(trials)
-    done = 0
 
-    def count(_):
-        nonlocal done
-        done += 1
-        progress(done, len(trials))
-
-    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, count, ground.threads)
+    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, counted(progress, len(trials)), ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
