@@ -9,7 +9,7 @@ from ..side_by_side import counted, side_by_side
 from .points import CALL, CouldNot, own, scout
 from .result import Result, Stories
 from .rules import Bad, judged
-from .trial import RUN, START, Trial
+from .trial import RUN, START, Trial, unspoiled
 
 TIMES = 25     # for two starts, and for two resumes
 WINDOW = 0.2   # seconds that the second one has while the first stands still; a longer one finds more, a right program passes any
@@ -34,6 +34,11 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
 
 
 def _raced(ground, ticket, stories, point, experiment):
+    program, _, broken = unspoiled(ground, lambda: _tried(ground, ticket, point, experiment))
+    return stories.outcome(point, program, broken)
+
+
+def _tried(ground, ticket, point, experiment):
     trial = Trial.prepared(ground, "race", START, ticket)
     try:
         experiment(trial)
@@ -45,7 +50,7 @@ def _raced(ground, ticket, stories, point, experiment):
             fault.point, fault.program = point, trial.program
             raise
         broken = {3: ("lost", str(fault))}
-    return stories.outcome(point, trial.program, broken)
+    return trial.program, not broken, broken
 
 
 def _two_starts(trial):
