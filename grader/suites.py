@@ -37,9 +37,10 @@ def failed_checks(results):
     return {f"{lab}/{check}" for lab, checks in results.items() for check, items in checks.items() if not passed(items)}
 
 
-def named_checks(name, results):
+def named_checks(name, results, *options):
     """What run_suites() says of a mistake of the bank, on the checks that it names."""
-    return run_suites(*(f"labs/{check}" for check in MISTAKES[name].caught_by), "--program", f"solutions/mistakes/{name}", results=results)
+    checks = (f"labs/{check}" for check in MISTAKES[name].caught_by)
+    return run_suites(*checks, "--program", f"solutions/mistakes/{name}", *options, results=results)
 
 
 def red_by_right(lab):
