@@ -66,13 +66,13 @@ def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
 
 
 def test_a_program_that_is_no_python_is_swept_by_its_system_calls(tmp_path):
-    # The finished program again, as a command line of which nobody knows that it is Python.
-    for layer in ("starter", *(f"solutions/{lab:02}" for lab in range(1, 6))):
+    # The program after lab 1, as a command line of which nobody knows that it is Python: each of its processes begins an interpreter.
+    for layer in ("starter", "solutions/01"):
         for path in (KIT / layer).iterdir():
             if path.is_file():
                 (tmp_path / "starter").mkdir(exist_ok=True)
                 (tmp_path / "starter" / path.name).write_bytes(path.read_bytes())
-    done = labs("sweep", str(tmp_path), "--command", f"{sys.executable} -m starter", "--kind", "line", "--kind", "power", "--json")
+    done = labs("sweep", str(tmp_path), "--command", f"{sys.executable} -m starter", "--kind", "line", "--kind", "power", "--lab", "1", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     kinds = json.loads(done.stdout)["kinds"]
     assert kinds["line"]["verdict"] == "not applicable" and kinds["power"]["verdict"] == "passed" and kinds["power"]["points"] > 100
