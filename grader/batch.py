@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from labs.command.refused import Refused
 from labs.harness import manifest
+from labs.harness.records import read
 from labs.harness.scratch import remove, scratch
 from labs.harness.staging import KIT
 
@@ -22,7 +23,7 @@ from . import intake, results, scoring
 from .journal import Journal
 from .progress import Checks
 from .results import Isolation, Outcome, Result, file_name
-from .running import Options, Sessions, read_records, run_checks
+from .running import Options, Sessions, run_checks
 
 VERSION = metadata.version("killproof")
 _OURS = ("journal.sqlite", "lock", "results", "records", "evidence", "submissions", "gradescope", "index.html", "results.csv", "results.jsonl",
@@ -73,7 +74,7 @@ class Batch:
     def reopen(self, name):
         """Make a submission one that is to be graded, but keep what is known of its checks; those that could not be made are made again."""
         for path in (self.report / "records").glob(f"{glob.escape(file_name(name))}.*jsonl"):
-            known = [entry for entry in read_records(path) if "trouble" not in entry and entry.get("status") not in ("error", "could not check")]
+            known = [entry for entry in read(path) if "trouble" not in entry and entry.get("status") not in ("error", "could not check")]
             results.write_durably(path, "".join(json.dumps(entry) + "\n" for entry in known))
         self._path("results", name, ".json").unlink(missing_ok=True)
 
@@ -111,7 +112,7 @@ class Batch:
                 records = self._records(name, taken.sha256, token)
                 checks = self.options.checks.get(name, ())
                 run_checks(taken.program, records, self.report / "evidence" / f"{file_name(name)}{token}", self.options, self.sessions, checks)
-                entries = read_records(records)
+                entries = read(records)
                 labs = scoring.lab_results(entries, self.options.labs, "evidence/", checks)
                 outcome, reason = scoring.outcome(entries, labs)
                 about["doubts"] += taken.doubts
@@ -139,10 +140,10 @@ class Batch:
         path, key = self._path("records", name, f"{token}.jsonl"), {"of": [submission_hash, *self._judged]}
         path.parent.mkdir(exist_ok=True)
         if token:
-            others = [read_records(other) for other in path.parent.glob(f"{glob.escape(file_name(name))}.*jsonl")]
+            others = [read(other) for other in path.parent.glob(f"{glob.escape(file_name(name))}.*jsonl")]
             farthest = max((other for other in others if key in other[:1]), key=len, default=[key])
             results.write_durably(path, "".join(json.dumps(entry) + "\n" for entry in farthest))
-        elif key not in read_records(path)[:1]:
+        elif key not in read(path)[:1]:
             remove(self.report / "evidence" / file_name(name))
             results.write_durably(path, json.dumps(key) + "\n")
         return path

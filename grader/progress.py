@@ -11,10 +11,10 @@ from statistics import mean
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from labs.harness import records as session_records
 from labs.harness.story import counted
 
 from .results import file_name
-from .running import collected, read_records
 
 TICK = 0.5   # seconds between two looks at the records
 
@@ -47,10 +47,10 @@ class Checks:
         if self._sizes.get(entry.name) == size:
             return
         self._sizes[entry.name] = size
-        found = read_records(entry.path)
+        found = session_records.read(entry.path)
         if found[:1] and found[0].get("of", [])[1:] == self._judged:
-            self._items = collected(found) or self._items
-            ended = {(one["lab"], one["check"], one["item"]): one["seconds"] for one in found if "status" in one}
+            self._items = session_records.collected(found) or self._items
+            ended = {(one["lab"], one["check"], one["item"]): one["seconds"] for one in session_records.outcomes(found)}
             if len(ended) > len(self._ended[name]):
                 self._ended[name] = ended
 

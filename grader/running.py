@@ -1,10 +1,9 @@
 """Runs the checks on one program, in sessions of the trusted pytest, and watches them from outside.
 
-Each check that begins and each that ends is a line of the records file, on the disk before anything else happens. So a session that is
-killed, by us or with us, is gone on with where it was.
+Each check that begins and each that ends is a line of the records file (labs/harness/records.py). So a session that is killed, by us or
+with us, is gone on with where it was.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -13,8 +12,8 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from labs.harness.records import append, began, collected, ended, mend, read, under_way, waiting
 from labs.harness.staging import KIT
 
 CHECK_SECONDS = 300        # for one check; pytest-timeout's signal ends it then
@@ -90,33 +89,33 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
     """
     records.parent.mkdir(parents=True, exist_ok=True)
     records.touch()
-    _mend(records)
-    if (known := read_records(records)) and collected(known) and not waiting(known):
+    mend(records)
+    if (known := read(records)) and collected(known) and not waiting(known):
         return   # killed between the last check and the result
     already = Counter(map(tuple, began(known)))   # those that our own deaths interrupted are not the checks' doing
     until = time.monotonic() + options.submission_seconds
     broken = 0
     while broken < SESSIONS:
-        before = len(ended(read_records(records)))
+        before = len(ended(read(records)))
         code = _session(program, records, evidence, options, sessions, checks, until)
-        found = read_records(records)
+        found = read(records)
         if code in (0, 1) and not waiting(found):
             return
         if code in (2, 3, 4, 5):   # pytest's own words for: interrupted, broken, misused, nothing collected
-            _note(records, {"trouble": f"pytest ended with exit code {code}: {_last_line(records.with_suffix('.log'))}"})
+            append(records, {"trouble": f"pytest ended with exit code {code}: {_last_line(records.with_suffix('.log'))}"})
             return
         if time.monotonic() > until:
             for lab, check, item in waiting(found):
-                _note(records, _timeout(lab, check, item, f"all checks together may take {options.submission_seconds:g} seconds"))
+                append(records, _timeout(lab, check, item, f"all checks together may take {options.submission_seconds:g} seconds"))
             return
         late = under_way(found)
         if late and (code == "late" or (Counter(map(tuple, began(found))) - already)[late] > 1):
             lab, check, item = late
-            _note(records, _timeout(lab, check, item, f"the check did not end within {options.check_seconds:g} seconds") if code == "late" else
+            append(records, _timeout(lab, check, item, f"the check did not end within {options.check_seconds:g} seconds") if code == "late" else
                   {"lab": lab, "check": check, "item": item, "status": "error", "seconds": 0, "why": f"the session died in it, twice ({code})",
                    "story": None, "kind": None, "evidence": None})
-        broken = 0 if len(ended(read_records(records))) > before else broken + 1
-    _note(records, {"trouble": f"{SESSIONS} sessions ended before a check did: {_last_line(records.with_suffix('.log'))}"})
+        broken = 0 if len(ended(read(records))) > before else broken + 1
+    append(records, {"trouble": f"{SESSIONS} sessions ended before a check did: {_last_line(records.with_suffix('.log'))}"})
 
 
 def _session(program, records, evidence, options, sessions, checks, until):
@@ -156,68 +155,8 @@ def _session(program, records, evidence, options, sessions, checks, until):
             _cut(records.with_suffix(".log"))
 
 
-# ---- the records file
-
-def read_records(path):
-    """The lines of a records file, each a dict. A torn last line, of a session that was killed, is none."""
-    found = []
-    try:
-        lines = Path(path).read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return found
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            found.append(entry)
-    return found
-
-
-def ended(found):
-    """The items that have ended, as (lab, check, item)."""
-    return {(entry["lab"], entry["check"], entry["item"]) for entry in found if "status" in entry}
-
-
-def began(found):
-    """The items that began, once for each time."""
-    return [(entry["of"], entry["in"], entry["began"]) for entry in found if "began" in entry]
-
-
-def collected(found):
-    """The items that there are, as (lab, check, item), in order."""
-    return [tuple(item) for item in next((entry["collected"] for entry in found if "collected" in entry), [])]
-
-
-def waiting(found):
-    """The items that have not ended; never none before they were collected."""
-    items, done = collected(found), ended(found)
-    return [item for item in items if item not in done] if items else [("", "", "")]
-
-
-def under_way(found):
-    """The item that began last and has not ended, or None."""
-    last = began(found)[-1:]
-    return last[0] if last and last[0] not in ended(found) else None
-
-
 def _timeout(lab, check, item, why):
     return {"lab": lab, "check": check, "item": item, "status": "failed", "kind": "timeout", "seconds": 0, "why": why, "story": None, "evidence": None}
-
-
-def _note(records, entry):
-    with open(records, "a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _mend(records):
-    """End a torn last line, so that the next one is a line of its own."""
-    with open(records, "rb+") as file:
-        if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
-            file.write(b"\n")
 
 
 def _last_line(log):

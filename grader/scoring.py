@@ -3,11 +3,11 @@
 from collections import defaultdict
 
 from labs.harness import manifest
+from labs.harness.records import collected
 from labs.harness.staging import KIT
 from labs.harness.story import counted
 
 from .results import CheckResult, Figures, LabResult, Outcome, Status
-from .running import collected
 
 _STATUSES = {"passed": Status.PASSED, "not applicable": Status.NOT_APPLICABLE, "could not check": Status.COULD_NOT_CHECK,
              "error": Status.GRADER_ERROR, "skipped": Status.MISSING}

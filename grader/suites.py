@@ -1,11 +1,10 @@
 """Runs the labs' suites as a learner does, in a process of their own, and reads what they recorded."""
 
-import json
 import subprocess
 import sys
 from collections import defaultdict
 
-from labs.harness import manifest, verdict
+from labs.harness import manifest, records, verdict
 from labs.harness.staging import KIT
 
 LABS = {folder.name: manifest.read(folder) for folder in manifest.folders()}
@@ -20,10 +19,8 @@ def run_suites(*arguments, results):
     done = subprocess.run([sys.executable, "-m", "pytest", *arguments, "--lab-results", str(results), "-p", "no:cacheprovider"],
                           cwd=KIT, capture_output=True, text=True, timeout=900)
     found = defaultdict(lambda: defaultdict(dict))
-    for line in results.read_text().splitlines() if results.exists() else []:
-        entry = json.loads(line)
-        if "status" in entry:   # others say that something begins, or what a sweep found
-            found[entry["lab"]][entry["check"]][entry["item"]] = entry["status"]
+    for entry in records.outcomes(records.read(results)):
+        found[entry["lab"]][entry["check"]][entry["item"]] = entry["status"]
     return done.returncode, done.stdout + done.stderr, found
 
 
@@ -40,9 +37,10 @@ def failed_checks(results):
     return {f"{lab}/{check}" for lab, checks in results.items() for check, items in checks.items() if not passed(items)}
 
 
-def named_checks(name, results):
+def named_checks(name, results, *options):
     """What run_suites() says of a mistake of the bank, on the checks that it names."""
-    return run_suites(*(f"labs/{check}" for check in MISTAKES[name].caught_by), "--program", f"solutions/mistakes/{name}", results=results)
+    checks = (f"labs/{check}" for check in MISTAKES[name].caught_by)
+    return run_suites(*checks, "--program", f"solutions/mistakes/{name}", *options, results=results)
 
 
 def red_by_right(lab):

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from .harness import processes
+from .harness import descendants
 from .harness.judge import handled_once
 from .harness.kills.boundary import killed_at
 from .harness.outside import Outside
@@ -18,7 +18,7 @@ def run_demo():
     """Show both, or the first alone in a kit without solutions. Returns 0 where they did what they are there to show, 1 otherwise."""
     console = Console(highlight=False, soft_wrap=True)
     finished = max(KIT.glob("solutions/[0-9][0-9]"), default=None)
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "outside.sock", seed="demo") as server:
         def program(path, name):
             return Program(stage(path, folder / name), folder / f"{name}-home", server, server.open_account())

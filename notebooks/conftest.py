@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 
 MOST_BYTES = 300_000
 METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -63,13 +63,13 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_configure(config):
-    processes.adopt_orphans()   # what outlives a kernel becomes our child
+    descendants.adopt_orphans()   # what outlives a kernel becomes our child
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
     result = yield
     if nextitem is None or nextitem.path != item.path:   # its kernel has ended
-        if left := processes.survivors():
+        if left := descendants.survivors():
             pytest.fail(f"{left[0]} outlived {item.path.name}", pytrace=False)
     return result

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))   # the kit that this is a part of, not another one that is installed
 
-from labs.harness import processes, story, timeline
+from labs.harness import descendants, processes, story, timeline
 from labs.harness.events import events_of, sentences
 from labs.harness.kills.boundary import killed_at
 from labs.harness.outside import Outside
@@ -41,8 +41,8 @@ def trial(flow=None):
     The outside is a new one and the same each time: the same first answer of the model, and so on. At the end everything
     that still runs is killed. Raises Survived where something outlived its own process.
     """
-    processes.adopt_orphans()
-    known = {child.pid for child in processes.descendants()}
+    descendants.adopt_orphans()
+    known = {child.pid for child in descendants.living()}
     with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
         with zipfile.ZipFile(SHIPPED) as files:
             files.extractall(folder / "source")
@@ -55,7 +55,7 @@ def trial(flow=None):
             left = [words for process in program.processes for words in process.left_behind()]
             program.outside.drop()
             program.discard()
-            left += processes.survivors(known)
+            left += descendants.survivors(known)
         if server.errors:
             raise server.errors[0]
         if left:

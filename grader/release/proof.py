@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 from labs.command.kit import all_labs
-from labs.command.results import Tally, entries
+from labs.command.results import Tally
 from labs.command.shipped import files_of
+from labs.harness import records
 
 from .leaks import leaks
 
@@ -51,7 +52,7 @@ def _checked(clone, python, results):
     paths = [f"labs/{tally.lab.number}" for tally in tallies]
     ended = _run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--lab-results", str(results), *paths], clone,
                  "the clone's checks cannot be run", expected=(1,))
-    for entry in entries(results.read_text(encoding="utf-8") if results.exists() else ""):
+    for entry in records.outcomes(records.read(results)):
         for tally in tallies:
             if tally.lab.number == entry["lab"]:
                 tally.add(entry)

@@ -1,12 +1,12 @@
 """The fixtures of the kit's own tests."""
 
 import os
-import shutil
 
 import pytest
 from grader.tests.by_hand import labs_outside
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+from labs.harness import machine
+
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync")
 
@@ -22,7 +22,7 @@ def outside_by_hand():
 @pytest.fixture(scope="module")
 def browser():
     """The machine's Chromium, without a window. Where there is none the test is skipped; in CI it fails."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = machine.chromium()
     if path is None:
         _missing("no Chromium on PATH: install it (Debian: apt-get install chromium)")
     try:

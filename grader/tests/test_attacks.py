@@ -78,35 +78,41 @@ def test_an_attack_that_ends_as_it_has_to_is_no_fault():
     assert battery.wrong(described, a_result(Status.TIMEOUT)) == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def full_isolation():
     rung, _, reasons = isolation.strongest()
     if rung not in isolation.STRONG:
         pytest.skip("; ".join(reasons))
 
 
-@pytest.mark.timeout(300)
-def test_cheap_attacks_score_what_they_earn(full_isolation):
-    told = {name: wrong for name, _, wrong in selftest.graded({name: ATTACKS[name] for name in CHEAP}, jobs=2)}
-    assert told == dict.fromkeys([*CHEAP, battery.HONEST, "the machine"], [])
-
-
-@pytest.mark.timeout(300)
-def test_the_self_test_tells_of_an_attack_that_earns_more_than_it_says(full_isolation):
+@pytest.fixture(scope="module")
+def told(full_isolation):
+    """{name: what is wrong with how it ended} of the cheap attacks, and of one that earns more than it says; with the report, which is there meanwhile."""
     modest = ATTACKS["shadowed-stdlib"].model_copy(update={"passes": [], "fails": {A_CHECK: [Status.FAILED]}})
-    told = {name: wrong for name, _, wrong in selftest.graded({"shadowed-stdlib": modest}, jobs=2)}
-    report = Path(told.pop("the report")[0])
+    attacks = {**{name: ATTACKS[name] for name in CHEAP}, "shadowed-stdlib": modest}
+    told = {name: wrong for name, _, wrong in selftest.graded(attacks, jobs=2)}
+    yield told
+    selftest.shutil.rmtree(Path(told["the report"][0]).parent)
+
+
+@pytest.mark.timeout(300)
+def test_cheap_attacks_score_what_they_earn(told):
+    assert {name: told[name] for name in (*CHEAP, battery.HONEST, "the machine")} == dict.fromkeys([*CHEAP, battery.HONEST, "the machine"], [])
+
+
+@pytest.mark.timeout(300)
+def test_the_self_test_tells_of_an_attack_that_earns_more_than_it_says(told):
+    assert told.keys() == {*CHEAP, "shadowed-stdlib", battery.HONEST, "the machine", "the report"} and len(told["shadowed-stdlib"]) == 1
+    report = Path(told["the report"][0])
     assert report.is_file()
-    assert len(told.pop("shadowed-stdlib")) == 1 and not any(told.values())
     results.read(report.parent / "results" / "shadowed-stdlib.json")
-    selftest.shutil.rmtree(report.parent)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_every_attack_scores_what_it_earns(full_isolation):
-    told = {name: wrong for name, _, wrong in selftest.graded(ATTACKS, jobs=2)}
-    assert not {name: wrong for name, wrong in told.items() if wrong}
+    wrong = {name: wrong for name, _, wrong in selftest.graded(ATTACKS, jobs=2)}
+    assert wrong == dict.fromkeys([*ATTACKS, battery.HONEST, "the machine"], []), "where nothing is wrong there is no report left either"
 
 
 def test_what_an_attack_leaves_on_the_machine_is_found(tmp_path, monkeypatch):

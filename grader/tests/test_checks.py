@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from grader.suites import LABS, passed, run_suites
+from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import KIT
 
 LOCK = """    locks = open(in_home("locks"), "ab")
@@ -86,6 +87,7 @@ ODD = {
         "import os; os.chdir(os.environ['LAB_HOME'])\nfor _ in range(1200): os.makedirs('d' * 9, exist_ok=True); os.chdir('d' * 9)\nraise SystemExit(1)",
     "lists no runs": "import sys; sys.argv[1:] == ['runs'] and sys.exit(0)",
 }
+NOTHING = ["pass", "this is no Python", "raise SystemExit(2)"]
 
 
 @pytest.fixture
@@ -146,11 +148,22 @@ def test_what_a_killed_session_left_behind_is_gone_after_the_next(finished, tmp_
     assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("text", ["pass", "this is no Python", "raise SystemExit(2)"])
-def test_a_program_that_does_nothing_passes_nothing_and_breaks_no_check(text, tmp_path):
-    (tmp_path / "__main__.py").write_text(text + "\n")
-    _, output, found = run_suites(*(f"labs/{lab}" for lab in LABS), "--program", str(tmp_path), "--lab-sample", "25", results=tmp_path / "results.jsonl")
+@pytest.fixture(scope="module")
+def of_nothing(tmp_path_factory):
+    """For each program that does nothing what run_suites() says of it, on every core."""
+    folder = tmp_path_factory.mktemp("nothing")
+
+    def run(number):
+        (program := folder / str(number)).mkdir()
+        (program / "__main__.py").write_text(NOTHING[number] + "\n")
+        return run_suites(*(f"labs/{lab}" for lab in LABS), "--program", str(program), "--lab-sample", "25", results=folder / f"{number}.jsonl")
+    return dict(zip(NOTHING, side_by_side(run, range(len(NOTHING)), threads=os.cpu_count())))
+
+
+@pytest.mark.timeout(300)   # the first waits for all three
+@pytest.mark.parametrize("text", NOTHING)
+def test_a_program_that_does_nothing_passes_nothing_and_breaks_no_check(of_nothing, text):
+    _, output, found = of_nothing[text]
     ended = {(lab, check, status) for lab, checks in found.items() for check, items in checks.items() for status in items.values()}
     assert not [entry for entry in ended if entry[2] not in ("failed", "not applicable", "passed")], output
     assert not [f"{lab}/{check}" for lab, checks in found.items() for check, items in checks.items() if passed(items)]

@@ -17,9 +17,9 @@ from grader.tests.small_kit import SmallKit
 from labs.command import hints
 from labs.command.kit import lab_numbered
 from labs.command.refused import Refused
-from labs.command.results import Tally, entries
+from labs.command.results import Tally
 from labs.command.show import fitted
-from labs.harness import machine, manifest
+from labs.harness import machine, manifest, records
 from labs.harness.evidence import Evidence
 from labs.harness.staging import KIT
 
@@ -122,7 +122,7 @@ def suite(kit, *arguments):
 def test_what_a_killed_run_wrote_last_is_no_result():
     whole = {"lab": "01", "check": "test_small.py::test_x", "status": "passed"}
     lines = [json.dumps(whole), "[]", "7", json.dumps(whole | {"status": None}), json.dumps(whole)[:-5]]
-    assert list(entries("\n".join(lines))) == [whole]
+    assert records.outcomes(records.parsed("\n".join(lines))) == [whole]
 
 
 def test_what_is_not_applicable_leaves_the_total():

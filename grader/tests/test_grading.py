@@ -19,6 +19,7 @@ from grader.tests.small_kit import SmallKit
 from grader import results, running, scoring
 from grader.progress import Checks
 from grader.results import Status
+from labs.harness.records import read
 from labs.harness.staging import KIT
 
 LAB = '''
@@ -317,7 +318,7 @@ def test_a_check_that_hangs_ends_with_its_whole_session(small_class, monkeypatch
     records = small_class.report / "records" / "ana.jsonl"
     running.run_checks(small_class.folder / "ana", records, small_class.report / "evidence", running.Options(("01",), isolation="process/limits",
                                                                                                             check_seconds=4.0), running.Sessions())
-    lab, = scoring.lab_results(running.read_records(records), ("01",))
+    lab, = scoring.lab_results(read(records), ("01",))
     assert [check.status for check in lab.checks] == [Status.TIMEOUT, Status.PASSED, Status.PASSED]
     assert lab.points == 7
 
@@ -326,7 +327,7 @@ def test_a_torn_last_line_is_no_record(tmp_path):
     records = tmp_path / "records"
     whole = {"lab": "01", "check": "test_x.py::test_y", "item": "test_y", "status": "passed"}
     records.write_text(json.dumps(whole) + "\n" + json.dumps(whole)[:-3])
-    assert running.read_records(records) == [whole]
+    assert read(records) == [whole]
 
 
 # ---- found by reading: each of these lost something, or scored what nobody knew

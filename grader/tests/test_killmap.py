@@ -1,6 +1,7 @@
 """The kill map: how lines are marked, as data, in a terminal and as a page in a browser."""
 
 import io
+import itertools
 import re
 
 import pytest
@@ -226,23 +227,23 @@ def test_hostile_text_is_text(open_page):
     assert all(character.isprintable() for character in opened.content().replace("\n", ""))
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_the_page(open_page, width, scheme):
+def test_nothing_is_wider_than_the_page(open_page):
     long = "W" * 20_000
     source = FLOW + "".join(f"{' ' * (number % 200)}# {long if number % 500 == 0 else number}\n" for number in range(3000))
     points = [*POINTS, *(Struck("line", long, "flow.py", number, long, "broken", long, (long, *wrapped(long[:30], long)))
                          for number in range(1, 3000, 500))]
-    opened = open_page({"flow.py": source, f"{long}.py": "x = 1\n"}, points, title=long, about=long,
-                       viewport={"width": width, "height": 800}, color_scheme=scheme)
+    opened = open_page({"flow.py": source, f"{long}.py": "x = 1\n"}, points, title=long, about=long)
     opened.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    # Nor is anything cut off, but for the one line of code of a jump.
-    wide = opened.locator("body *:not(.jumps code, .strip)").evaluate_all(
-        "nodes => nodes.filter(node => node.clientWidth && node.scrollWidth > node.clientWidth + 1).map(node => node.outerHTML.slice(0, 200))")
-    assert not wide
-    dark = sum(map(int, re.findall(r"\d+", opened.evaluate("getComputedStyle(document.body).backgroundColor")))) < 200
-    assert dark == (scheme == "dark")
+    for width, scheme in itertools.product([390, 1280], ["light", "dark"]):
+        opened.set_viewport_size({"width": width, "height": 800})
+        opened.emulate_media(color_scheme=scheme)
+        assert opened.evaluate("innerWidth") == width and opened.evaluate("document.documentElement.scrollWidth") <= width
+        # Nor is anything cut off, but for the one line of code of a jump.
+        wide = opened.locator("body *:not(.jumps code, .strip)").evaluate_all(
+            "nodes => nodes.filter(node => node.clientWidth && node.scrollWidth > node.clientWidth + 1).map(node => node.outerHTML.slice(0, 200))")
+        assert not wide, width
+        dark = sum(map(int, re.findall(r"\d+", opened.evaluate("getComputedStyle(document.body).backgroundColor")))) < 200
+        assert dark == (scheme == "dark")
 
 
 def test_a_single_bad_line_of_thousands_is_seen_in_the_strip(open_page):

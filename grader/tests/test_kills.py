@@ -16,7 +16,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 from labs.harness.ground import Ground
 from labs.harness.keeper import _Keeper
 from labs.harness.kept import ForkServer
@@ -71,7 +71,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def session():
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "s", seed=13) as server, ForkServer(modules=PRELOADED) as forks:
         yield folder, server, forks
 
@@ -665,6 +665,22 @@ print(count, flush=True)
     process = program.ask("start", calls=True)
     assert process.code == 0 and int(process.stdout) > 20 and home_of(program) == {"a": b"x" * 1500}
     assert process.report["events"] == 1502
+
+
+def test_a_call_that_a_signal_ended_before_it_was_seen_is_known(bench, watched):
+    program = bench.program("""\
+import ctypes, errno, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGALRM, lambda *_: None)
+file = os.open(os.environ["LAB_HOME"] + "/a", os.O_WRONLY | os.O_CREAT)
+signal.setitimer(signal.ITIMER_REAL, 2e-4, 2e-4)
+ended = sum(libc.fsync(file) != 0 and ctypes.get_errno() == errno.EINTR for _ in range(1500))
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(ended, flush=True)
+""")
+    process = program.ask("start", calls=True)
+    assert process.code == 0 and int(process.stdout) > 0
+    assert process.report["unseen"] == int(process.stdout) and process.report["events"] == 1502 - int(process.stdout)
 
 
 # ---- the keeper

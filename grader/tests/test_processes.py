@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 from labs.harness import scratch as scratch_module
+from labs.harness.descendants import survivors
 from labs.harness.kills.boundary import BOUNDARIES, IDS, held_at, killed_at
 from labs.harness.outside import Fault, Outside
-from labs.harness.processes import OUTPUT_LIMIT, ProgramFault, survivors
+from labs.harness.processes import OUTPUT_LIMIT, ProgramFault
 from labs.harness.program import Program
 from labs.harness.scratch import remove, scratch
 from labs.harness.staging import KIT, NoProgram, stage
@@ -52,7 +53,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def session():
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "s", seed=11) as server:
         yield folder, server
 
@@ -481,7 +482,7 @@ signal.pause()
 """)
     process = program.begin("start")
     between, daemon = map(int, process.line().split())
-    candidates = processes._candidates
+    candidates = descendants.candidates
 
     def and_then_the_one_between_ends():
         found = candidates()
@@ -489,7 +490,7 @@ signal.pause()
             os.kill(between, signal.SIGKILL)
             os.waitid(os.P_PID, between, os.WEXITED | os.WNOWAIT)
         return found
-    monkeypatch.setattr(processes, "_candidates", and_then_the_one_between_ends)
+    monkeypatch.setattr(descendants, "candidates", and_then_the_one_between_ends)
     with pytest.raises(ProgramFault, match=f"process {daemon} .* outlived the kill"):
         program.kill(process)
     assert len(survivors(patience=0)) == 1 and gone(daemon)

@@ -3,11 +3,12 @@
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from labs.harness import processes
+from labs.harness import descendants
 from labs.harness.ground import Ground
 from labs.harness.kills.power import spread
 from labs.harness.outside import Outside
@@ -15,7 +16,7 @@ from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, stage
 from labs.harness.sweeps import CALL, LINE, POWER, RACE, START, sweep
 from labs.harness.sweeps.points import scout
-from labs.harness.sweeps.trial import DOWN, FAILING
+from labs.harness.sweeps.trial import DOWN, FAILING, unspoiled
 from labs.harness.tickets import make_ticket
 
 MAIN = "sys.exit(main(sys.argv[1:]))"
@@ -56,7 +57,7 @@ EVERY = {LINE: 30, CALL: 30, RACE: 30, POWER: 6}
 
 @pytest.fixture(scope="module")
 def server():
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder, Outside(folder / "s", seed=5) as server:
         yield server, folder
 
@@ -152,6 +153,20 @@ def test_where_things_fail_no_point_is_tried_that_a_run_without_failures_has(gro
         assert all(list(outcome.like) not in start for outcome in result.outcomes[1:])
     else:
         assert points[:len(points) - tried] == start[:len(points) - tried], "up to the first failure nothing differs"
+
+
+@pytest.mark.parametrize("unseen, well, times", [
+    ([1, 0], [False, True], 2), ([1, 1, 0], [False, False, False], 3), ([1], [True], 1), ([0], [False], 1), ([1] * 9, [False] * 9, 5)])
+def test_what_went_wrong_is_tried_again_only_where_a_signal_ended_an_unseen_call(unseen, well, times):
+    made, discarded = [], []
+    ground = SimpleNamespace(discard=discarded.append)
+
+    def experiment():
+        number = len(made)
+        made.append(SimpleNamespace(processes=[SimpleNamespace(report=None), SimpleNamespace(report={"unseen": unseen[number]})]))
+        return made[-1], well[number], number
+    assert unspoiled(ground, experiment) == (made[-1], well[times - 1], times - 1)
+    assert len(made) == times and discarded == made[:-1]
 
 
 def test_of_very_many_things_the_last_are_kept():

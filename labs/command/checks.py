@@ -7,12 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from labs.harness import processes
+from labs.harness import descendants, records
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
 
 from .refused import Refused
-from .results import entries
 
 PATIENCE = 20  # seconds that pytest has, after Ctrl-C, to end its programs and itself
 
@@ -44,7 +43,7 @@ def _from_kit(program):
 def _follow(command, results, ran):
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     # In a group of its own, so that Ctrl-C reaches it once, from here, and not a second time while it tidies up.
     process = subprocess.Popen(command, cwd=KIT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, process_group=0)
@@ -55,7 +54,7 @@ def _follow(command, results, ran):
             while chunk := process.stdout.read1():
                 output += chunk
                 *lines, unread = (unread + file.read()).split("\n")
-                for entry in entries("\n".join(lines)):
+                for entry in records.outcomes(records.parsed("\n".join(lines))):
                     ran(entry)
         return process.wait(), output.decode(errors="replace")
     finally:
@@ -73,7 +72,7 @@ def _end(process):
         process.kill()
         process.wait()
         process.stdout.close()
-        processes.survivors()
+        descendants.survivors()
 
 
 def _why_not(code, output, program):

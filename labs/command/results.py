@@ -1,9 +1,9 @@
-"""How the checks of a lab ended, from the lines that the suites write: one JSON object per item."""
+"""How the checks of a lab ended, from the records of the suites."""
 
 import json
 from dataclasses import dataclass, field
 
-from labs.harness import verdict
+from labs.harness import records, verdict
 from labs.harness.manifest import Check, Lab
 
 from .kit import EVIDENCE
@@ -51,17 +51,6 @@ class Tally:
         return not self.open
 
 
-def entries(text):
-    """The entries in the text of a results file. What is no entry, like the torn last line of a killed run, is left out."""
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-            if all(isinstance(entry[name], str) for name in ("lab", "check", "status")):
-                yield entry
-        except (ValueError, KeyError, TypeError):
-            pass
-
-
 def last_run(labs):
     """What the last run of the suites left in .lab-evidence, whatever was swept since: a Tally per lab, and the dict that says which run it was.
 
@@ -69,7 +58,7 @@ def last_run(labs):
     """
     folder = max((path.parent for path in EVIDENCE.glob("*/results.jsonl") if not path.parent.is_symlink()), default=EVIDENCE / "latest")
     try:
-        found = list(entries((folder / "results.jsonl").read_text(errors="replace")))
+        found = records.outcomes(records.read(folder / "results.jsonl"))
     except OSError:
         found = []
     if not found:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from labs.harness import killmap, processes
+from labs.harness import descendants, killmap
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
 from labs.harness.outside import Outside
@@ -41,7 +41,7 @@ EXIT_CODES = {PASSED: 0, NOT_APPLICABLE: 0, FAILED: 1, COULD_NOT: 3}
 @contextmanager
 def proving_ground(program, command, seed):
     """A Ground for what `program` names. Raises Refused."""
-    processes.adopt_orphans()
+    descendants.adopt_orphans()
     with scratch() as folder:
         try:
             staged = stage(Path(program), folder / "staged", command)

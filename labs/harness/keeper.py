@@ -27,6 +27,7 @@ The report has
     excess      what it had too much of, "memory" or "files", and was ended for, or null
     outlived    processes that it left running, in words; they are dead now
     events      how many points there were
+    unseen      how many calls a signal ended before the keeper saw them: see syscall.Call
     last        the last of them, as in `all`
     stack       the program's own lines that were under way then, the innermost first: [file, line]
     all         where asked for, every one: [seconds, file, line], or [seconds, call, on what, file, line]
@@ -89,6 +90,7 @@ class _Keeper:
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = writes
         self.listener, self.held, self.shut, self.count, self.calls = None, None, False, 0, []
+        self.notice, self.unseen = None, 0
         self.struck, self.killed, self.code, self.until, self.outlived = False, False, None, None, []
         self.excess, self.looked, self.zombie = None, time.monotonic(), False
         self.poll = select.poll()
@@ -195,6 +197,8 @@ class _Keeper:
         call = syscall.next_call(self.listener)
         if call is None or self.struck:   # one that another thread makes while it dies: it gets no answer either
             return
+        self.unseen += 0 if self.notice is None else call.notice - self.notice - 1
+        self.notice = call.notice
         self.count += 1
         strikes = self.count == self.start.get("strike")
         if strikes or self.start.get("all"):
@@ -246,6 +250,7 @@ class _Keeper:
         by_line = self.lines is not None and not self.watches
         events, every = (self.lines.count, self.lines.all) if by_line else (self.count, lambda: self.calls)
         return {"code": self.code, "killed": self.killed, "excess": self.excess, "outlived": self.outlived, "trouble": self.told.text or None, "events": events,
+                "unseen": self.unseen,
                 "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
                 "stack": self.lines.stack if self.lines else [],
                 "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}

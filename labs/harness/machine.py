@@ -149,13 +149,18 @@ def port(number):
 
 def browser():
     """What the kit's own tests of pages need: Chromium, and Playwright to drive it."""
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    path = chromium()
     if not path:
         return Ability("a browser", False, "no Chromium on the PATH: the kit's own tests of pages are skipped", install("chromium"))
     if not find_spec("playwright"):
         return Ability("a browser", False, f"{path}, without Playwright: the kit's own tests of pages are skipped",
                        "python -m pip install 'playwright>=1.44'")
     return Ability("a browser", True, f"{path}, for the kit's own tests of pages")
+
+
+def chromium():
+    """The path of this machine's Chromium, under whichever name it has one on the PATH; or None."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def install(package):

@@ -1,16 +1,11 @@
-"""Processes under test: own process group, capped output, killed from outside, and none left behind."""
+"""A process under test: what it says, capped; how it ends; and what is done to it from outside. Its body is a Spawned or a Kept."""
 
-import ctypes
-import os
 import queue
 import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -18,7 +13,6 @@ from .confine import CANNOT, HOME, MEMORY
 from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
-_leaders = set()        # pids of the processes that we started and have not buried
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
 
 
@@ -42,13 +36,6 @@ class Survived(ProgramFault):
     """A process of it lived on where none may."""
 
     kind = "survivors"
-
-
-def adopt_orphans():
-    """Make every orphaned descendant of this process its child, so that none can slip away. Linux only."""
-    if sys.platform == "linux":
-        PR_SET_CHILD_SUBREAPER = 36
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class Process:
@@ -286,164 +273,8 @@ class Process:
         return f"`{' '.join(map(short, self.arguments))}`"
 
 
-class Spawned:
-    """A program's process as our own child, in a process group of its own."""
-
-    killed, report, fault = False, None, None   # by anybody but us, and by whom
-
-    def __init__(self, command, folder, environment):
-        try:
-            self._popen = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True,
-                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        except (OSError, ValueError) as error:  # a run id that a program printed may be no argument: a NUL in it, too long
-            raise ProgramFault(f"`{command[0]}` cannot be started: {getattr(error, 'strerror', None) or error}") from None
-        self.pid = self._popen.pid
-        self.stdin, self.stdout, self.stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
-        _leaders.add(self.pid)
-
-    @property
-    def buried(self):
-        """Whether its process id may be another's by now."""
-        return self._popen.returncode is not None
-
-    def wait(self):
-        """Wait for its end, without burying it. Returns the exit code, -9 after a SIGKILL."""
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-
-    def signal(self, number):
-        os.killpg(self.pid, number)
-
-    def stop(self):
-        self.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-
-    def keep_the_zombie(self):
-        pass   # it is ours, and nobody buries it before bury()
-
-    def bury(self, leader=True):
-        """Wait for the rest of the group, which SIGKILL has struck; and for the leader, unless it shall stay a zombie."""
-        if leader:
-            self._popen.wait()
-            _leaders.discard(self.pid)
-        if sys.platform == "linux" and self.buried:
-            try:
-                while os.waitpid(-self.pid, 0):
-                    pass
-            except ChildProcessError:
-                return
-        members = []
-        for process in psutil.process_iter():
-            try:
-                if os.getpgid(process.pid) == self.pid != process.pid:
-                    members.append(process)
-            except ProcessLookupError:
-                pass
-        psutil.wait_procs(members, timeout=DEADLINE)
-
-    def left_behind(self, patience):
-        if self.buried:
-            return []
-        group = [process for process in map(_process, _candidates() - {self.pid}) if process and _group(process) == self.pid]
-        _, alive = psutil.wait_procs(group, timeout=patience)
-        return [_in_words(process) for process in alive if not _is_dead(process)]
-
-
 def _signal_name(number):
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"  # a real-time one
-
-
-def orphans(home):
-    """Processes with this LAB_HOME that run though the process that started them is gone, each in words."""
-    found, seen = [], set(_leaders)
-    # One that ends while we look leaves its children to us: look until there is nobody new.
-    while new := _candidates() - seen:
-        for pid in new:
-            try:
-                child = psutil.Process(pid)
-                if child.status() != psutil.STATUS_ZOMBIE and child.environ().get("LAB_HOME") == str(home):
-                    found.append(_in_words(child))
-            except psutil.Error:
-                pass
-        seen |= new
-    return found
-
-
-def _candidates():
-    """The pids of all processes that may be orphans: our children, or those of init where there is no adoption."""
-    if sys.platform != "linux":
-        return {process.pid for process in psutil.process_iter(["ppid"]) if process.info["ppid"] == 1}
-    found = set()
-    # By thread, which is much faster than to look at every process of the machine.
-    for thread in os.listdir("/proc/self/task"):
-        try:
-            found.update(map(int, Path(f"/proc/self/task/{thread}/children").read_text().split()))
-        except OSError:
-            pass  # this thread has just ended; its children are another one's now
-    return found
-
-
-def _process(pid):
-    try:
-        return psutil.Process(pid)
-    except psutil.NoSuchProcess:
-        return None
-
-
-def _group(process):
-    try:
-        return os.getpgid(process.pid)
-    except ProcessLookupError:
-        return None
-
-
-def _in_words(process):
-    try:
-        words = " ".join(process.cmdline())[:80] or process.name()
-    except psutil.Error:
-        words = "it has just ended"
-    return f"process {process.pid} ({words})"
-
-
-def _is_dead(process):
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _buried_by_another(process):
-    try:
-        return _is_dead(process) and process.ppid() != os.getpid()
-    except psutil.NoSuchProcess:
-        return True
-
-
-def descendants():
-    """All processes that descend from this one, as psutil.Process."""
-    if sys.platform == "linux" and not _candidates():
-        return []  # orphans are adopted, so who has no child has no grandchild; to know this takes no time
-    return psutil.Process().children(recursive=True)
-
-
-def survivors(known=frozenset(), patience=1.0):
-    """Descendants of this process that still run, but those whose pids are `known`; they are killed.
-
-    Returns a description of each. One that is about to end gets `patience` seconds for it.
-    """
-    here = [child for child in descendants() if child.pid not in known]
-    # Waiting buries our own dead. Those whose parent lives are its to bury, and a leader is buried by its Process alone.
-    _, alive = psutil.wait_procs([child for child in here if child.pid not in _leaders and not _buried_by_another(child)],
-                                 timeout=patience)
-    found = []
-    for process in (*alive, *(child for child in here if child.pid in _leaders and not _is_dead(child))):
-        try:
-            found.append(_in_words(process))
-            process.kill()
-        except psutil.NoSuchProcess:
-            pass
-    psutil.wait_procs(alive, timeout=DEADLINE)
-    return found

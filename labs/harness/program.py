@@ -6,9 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from .descendants import orphans
 from .kept import Kept
-from .processes import DEADLINE, Process, ProgramFault, Spawned, Survived, orphans
+from .processes import DEADLINE, Process, ProgramFault, Survived
 from .scratch import remove
+from .spawned import Spawned
 from .story import counted
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)

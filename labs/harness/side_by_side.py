@@ -1,5 +1,6 @@
 """Many experiments of one kind at once, on all cores."""
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,6 +24,12 @@ def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):
         return results
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def counted(progress, total):
+    """A `done` for side_by_side() that calls `progress(done, total)` with the number of those that have ended."""
+    numbers = itertools.count(1)
+    return lambda _: progress(next(numbers), total)
 
 
 def on_fresh_programs(programs, points, experiment, threads=THREADS):

@@ -121,7 +121,12 @@ def listener_of(pid, descriptor):
 
 @dataclass(frozen=True)
 class Call:
-    """A system call that waits: `thread` makes it, and it is `name` with its six raw `arguments`."""
+    """A system call that waits: `thread` makes it, and it is `name` with its six raw `arguments`.
+
+    The kernel numbers all calls that come to wait here, one after the other; `notice` is that number. Until it is read by next_call() a call may
+    still be ended by a signal that the program handles: the program is told EINTR, also of a call that otherwise never says so, like fsync(2) of a
+    file. Then a number is missing between two that were read, and that is all that can be known of it.
+    """
 
     notice: int
     thread: int

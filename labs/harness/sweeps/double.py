@@ -9,7 +9,7 @@ from ..side_by_side import side_by_side
 from .points import CALL, FOLLOW, LINE, CouldNot, at_point, own, scout
 from .result import Result, Stories
 from .rules import aftermath, judged
-from .trial import RESUME, START, Trial
+from .trial import RESUME, START, Trial, unspoiled
 
 PAIRS = 200   # both of whose kills struck; where the resume had ended before its point another pair is drawn
 
@@ -60,17 +60,22 @@ def _drawn(random, kinds, which):
 
 
 def _killed_twice(ground, ticket, stories, first, second):
+    _, _, trial, twice, broken = unspoiled(ground, lambda: _both(ground, ticket, first, second))
+    if not twice and not broken:
+        ground.discard(trial.program)
+        return None
+    point = ", then ".join(_where(seen.process) for seen in trial.kills) or "no point"
+    return stories.outcome(point, trial.program, broken, after=aftermath(trial))
+
+
+def _both(ground, ticket, first, second):
     trial = Trial.prepared(ground, "double", START, ticket)
     with at_point(f"two kills, at {first[0]} {first[1]} and {second[0]} {second[1]}", trial.program):
         twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
         if twice:
             trial.finish()
         broken = judged(trial)
-    if not twice and not broken:
-        ground.discard(trial.program)
-        return None
-    point = ", then ".join(_where(seen.process) for seen in trial.kills) or "no point"
-    return stories.outcome(point, trial.program, broken, after=aftermath(trial))
+    return trial.program, not broken, trial, twice, broken
 
 
 def _where(process):

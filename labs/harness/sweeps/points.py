@@ -7,10 +7,10 @@ from collections import Counter
 from contextlib import contextmanager
 
 from ..processes import ProgramFault
-from ..side_by_side import side_by_side
+from ..side_by_side import counted, side_by_side
 from .result import Result, Stories
 from .rules import aftermath, judged
-from .trial import RESUME, RUN, START, Trial
+from .trial import RESUME, RUN, START, Trial, unspoiled
 
 MOST = 5000   # points of one process; of more, every line's first ones and then evenly spread ones
 LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of its trials takes longer, and WORK is for all of them
@@ -63,24 +63,21 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
     names = _names(kind, events)
     trace_free = TraceFree()
 
-    def at(number):
+    def killed_at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         with at_point(names[number - 1], trial.program):
             reached = trial.kill(trace_free.knows, strike=number, **FOLLOW[kind])
             broken = trace_free.judged(trial) if reached else judged(trial)
+        return trial.program, reached and not broken, trial, reached, broken
+
+    def at(number):
+        *_, trial, reached, broken = unspoiled(ground, lambda: killed_at(number))
         stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
-    done = 0
-
-    def count(outcome):
-        nonlocal done
-        done += 1
-        progress(done, len(numbers))
-
     # That it comes through the failures is the first point; of others there may be none.
-    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, count, ground.threads)]
+    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, counted(progress, len(numbers)), ground.threads)]
     result.seconds = time.monotonic() - began
     return result
 
@@ -129,10 +126,17 @@ def scout(ground, kind, scenario, ticket, **keeping):
 
 def _scouted(ground, kind, scenario, ticket, **keeping):
     """As scout(), and the seconds of time.monotonic() at which the first request came that failed, infinity where none did."""
-    trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
-    program = trial.program
+    def followed():
+        trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
+        try:
+            process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
+        except BaseException:
+            ground.discard(trial.program)
+            raise
+        return trial.program, process.code == scenario.code, process
+
+    program, _, process = unspoiled(ground, followed)
     try:
-        process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
         if process.report["trouble"]:
             raise CouldNot(process.report["trouble"])
         events, count = process.report["all"], min(process.report["events"], FARTHEST)
@@ -159,7 +163,7 @@ def _blind(kind, process, program, scenario):
                 _, file, line = next(event for event in reversed([*process.report["all"], last]) if event[0] < other)
                 return (f"nothing of the program could be followed from {own(file)}:{line} to its next request (it turned off line events there, or "
                         "became another program by exec): what is not seen does not pass")
-    if process.code != (3 if scenario.ends == "failed" else 0):
+    if process.code != scenario.code:
         return f"while it was followed, and not killed, {process} {process.end}: what is not seen does not pass"
     if not (scenario.after or process.stdout.startswith(f"{RUN}\n") or process.stdout.startswith(f"{RUN}\r\n")):
         return f"{process} {process.end}, and its first line was not the run id: what is not begun does not pass"

@@ -5,11 +5,11 @@ import time
 
 from ..kills.power import WHOLE, Disk, spread
 from ..processes import ProgramFault
-from ..side_by_side import side_by_side
+from ..side_by_side import counted, side_by_side
 from .points import CouldNot, at_point
 from .result import Result, Stories
 from .rules import judged
-from .trial import RUN, START, Seen, Trial, files_of
+from .trial import RUN, START, Seen, Trial, files_of, unspoiled
 
 _NAME = "power"
 MOST = 1500   # states that are tried; of more, all of the four kinds that say most and evenly spread ones of the rest
@@ -33,21 +33,19 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
     cuts = ground.sample(_at_most(MOST, every))
     result.left_out = len(every) - len(cuts)
     ground.discard(program)
-    done = 0
 
-    def count(_):
-        nonlocal done
-        done += 1
-        progress(done, len(cuts))
-
-    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, count, ground.threads)
+    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, counted(progress, len(cuts)), ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
 
 def _recorded(ground, ticket):
-    program = ground.program(_NAME, like=_NAME)
-    process = program.start(ticket, RUN, calls=True, writes=True).wait()
+    def recorded():
+        program = ground.program(_NAME, like=_NAME)
+        process = program.start(ticket, RUN, calls=True, writes=True).wait()
+        return program, process.code == START.code, process
+
+    program, _, process = unspoiled(ground, recorded)
     report = process.report
     trouble = report["trouble"] or next((f"the program makes a call that cannot be followed: {entry[2]}"
                                          for entry in report["writes"] if entry[1] == "unknown"), None)

@@ -5,11 +5,11 @@ import time
 from ..kills.boundary import BOUNDARIES, held_at, killed_at
 from ..outside import Fault
 from ..processes import ProgramFault
-from ..side_by_side import side_by_side
+from ..side_by_side import counted, side_by_side
 from .points import CALL, CouldNot, own, scout
 from .result import Result, Stories
 from .rules import Bad, judged
-from .trial import RUN, START, Trial
+from .trial import RUN, START, Trial, unspoiled
 
 TIMES = 25     # for two starts, and for two resumes
 WINDOW = 0.2   # seconds that the second one has while the first stands still; a longer one finds more, a right program passes any
@@ -27,19 +27,18 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
     calls, result.could_not = _calls(ground, ticket)
     trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in calls]
     trials = ground.sample(trials)
-    done = 0
 
-    def count(_):
-        nonlocal done
-        done += 1
-        progress(done, len(trials))
-
-    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, count, ground.threads)
+    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, counted(progress, len(trials)), ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
 
 def _raced(ground, ticket, stories, point, experiment):
+    program, _, broken = unspoiled(ground, lambda: _tried(ground, ticket, point, experiment))
+    return stories.outcome(point, program, broken)
+
+
+def _tried(ground, ticket, point, experiment):
     trial = Trial.prepared(ground, "race", START, ticket)
     try:
         experiment(trial)
@@ -51,7 +50,7 @@ def _raced(ground, ticket, stories, point, experiment):
             fault.point, fault.program = point, trial.program
             raise
         broken = {3: ("lost", str(fault))}
-    return stories.outcome(point, trial.program, broken)
+    return trial.program, not broken, broken
 
 
 def _two_starts(trial):

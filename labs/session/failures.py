@@ -1,0 +1,113 @@
+"""A check that failed: its evidence is kept, its story told, and nothing of the program lives on."""
+
+import os
+import re
+import shlex
+
+import pytest
+
+from labs.command.mapped import as_text, bad_lines
+from labs.harness import descendants, killmap, manifest, processes, story
+
+from .items import PROGRAMS, lab_folder, test_name
+from .shared import SESSION
+
+KNOWN = (0, 2, 3, 4, 5, 6)   # exit codes of the contract
+
+
+class Told(pytest.fail.Exception):
+    """A failed check, with its story. Pytest shows that alone, and does not first make a traceback that nobody sees: that took a tenth of a second."""
+
+    def __init__(self, story):
+        super().__init__(story, pytrace=False)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
+    known = {child.pid for child in descendants.living()}
+    outcome = yield
+    server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
+    if server and server.errors:
+        # The outside itself is broken: nothing that it saw says anything about the program.
+        outcome.force_exception(server.errors.pop(0))
+        server.errors.clear()
+    error = outcome.excinfo[1] if outcome.excinfo else None
+    if isinstance(error, LookupError) and _of_a_check(outcome.excinfo[2]):
+        # What the check goes on from is not there, like a refund that was never asked for: that is the program's doing, and no fault of ours.
+        error = processes.ProgramFault(f"the program did less than this check goes on from ({type(error).__name__}: {error})")
+    if isinstance(error, (AssertionError, pytest.fail.Exception)):
+        outcome.force_exception(_told(pyfuncitem, error, made))
+    left = [words for program in made for process in program.processes for words in process.left_behind()]
+    for program in made:
+        program.outside.drop()
+        program.discard()
+    if not pyfuncitem.config.stash[SESSION].cell:   # there the keepers have seen all, and they live on themselves
+        left += descendants.survivors(known)
+    if left and error is None:
+        error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")
+        outcome.force_exception(_told(pyfuncitem, error, made))
+
+
+def _of_a_check(traceback):
+    """Whether an exception was raised by a line of a check itself, and by nothing that it called."""
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    return os.path.basename(traceback.tb_frame.f_code.co_filename).startswith("test_")
+
+
+def _told(item, error, made):
+    session, lab = item.config.stash[SESSION], manifest.read(lab_folder(item))
+    program = getattr(error, "program", None) or (made[-1] if made else None)
+    check = lab.check(test_name(item))
+    reason = str(error).split("\nassert ")[0].strip()
+    if point := getattr(error, "point", None):
+        reason = f"at {point}: {reason}"
+    name = f"{lab.number}-{_short(item)}"
+
+    head = f"lab {lab.number} · {lab.title}"
+    does = check.does if check else item.name
+    lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
+    lines += story.tell(program) if program else []
+    lines += story.wrapped("why", reason)
+    # Of a hidden check a learner whose program was graded has no file to run again.
+    again = [] if session.isolation and check and check.hidden else [story.labelled("again", _again(item))]
+    further = [*again, story.labelled("hint", f"python -m labs hint {lab.number}")]
+    pages, struck = {}, getattr(error, "struck", None)
+    if struck:
+        sources = session.staged.sources
+        pages = {"killmap.html": killmap.page(sources, struck, head, f"{does} Seed {session.seed}.")}
+    if look := session.evidence.keep(name, lines + further, program, does, reason, pages):
+        lines.append(story.labelled("look", str(look)))
+        lines += [story.labelled("kill map", str(look.with_name(page))) for page in pages]
+    if struck:
+        further += ["", *as_text(bad_lines(sources, struck), story.WIDTH)]
+    told = Told("\n".join(lines + further))
+    told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
+    return told
+
+
+def _kind(error, program):
+    """How the check failed, in a word or two: what a grader has statuses for."""
+    last = program.processes[-1] if program and program.processes else None
+    if last and (last.excess == "memory" or last.code and last.last_words.startswith("MemoryError")):
+        return "out of memory"
+    if isinstance(error, processes.ProgramFault) and error.kind != "failed":
+        return error.kind
+    if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout"):
+        return "timeout"
+    return "error in the program" if last and not last.running and not last.killed and last.code not in KNOWN else "failed"
+
+
+def _again(item):
+    options = item.config.option
+    path = os.path.relpath(item.path, item.config.invocation_params.dir)
+    words = ["pytest", f"{path}::{item.name}", "--lab-seed", str(options.lab_seed)]
+    # A graded program was copied to where it is no more; its author has it as starter/.
+    words += ["--program", options.program] if options.program and not options.lab_isolation else []
+    words += ["--command", options.command] if options.command else []
+    return shlex.join(words)
+
+
+def _short(item):
+    return re.sub(r"[^\w.-]+", "-", item.name.removeprefix("test_")).strip("-").replace("_", "-")[:80]

@@ -1,0 +1,75 @@
+"""How each check ends: a line of the records, and a line for each lab at the end of the session."""
+
+import pytest
+
+from labs.harness import manifest, records, verdict
+from labs.harness.staging import KIT
+
+from .failures import Told
+from .items import CouldNotCheck, NotApplicable, known_as, lab_folder
+from .shared import SESSION
+
+
+def pytest_collection_modifyitems(config, items):
+    # What a learner sees and has a chapter about comes first.
+    items.sort(key=lambda item: (lab_folder(item).name, item.path.parent.name == "hidden"))
+    config.stash[SESSION].write({"collected": list(map(known_as, items))})
+    if config.getoption("--lab-continue"):
+        ended = records.ended(records.read(config.getoption("--lab-results")))
+        left_out = [item for item in items if known_as(item) in ended]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    lab, check, name = known_as(item)
+    item.config.stash[SESSION].write({"began": name, "in": check, "of": lab})
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, Told):
+        report.longrepr = str(error)
+    if call.when == "call" or report.failed or call.when == "setup" and report.skipped:
+        lab, check, name = known_as(item)
+        entry = {"lab": lab, "check": check, "item": name, "status": _status(report, error),
+                 "seconds": round(call.duration, 3), "why": getattr(error, "reason", str(error) if error else None),
+                 "story": str(error) if isinstance(error, Told) else None, "kind": getattr(error, "kind", None),
+                 "evidence": getattr(error, "evidence", None)}
+        session = item.config.stash[SESSION]
+        if isinstance(error, CouldNotCheck):
+            session.could_not.add(str(error))
+        session.results.setdefault(lab, {}).setdefault(check, []).append(entry["status"])
+        session.evidence.record(entry, session.about)
+        session.write(entry)
+
+
+def _status(report, error):
+    """One of verdict.WORST_FIRST."""
+    if report.passed:
+        return "passed"
+    for kind, status in ((Told, "failed"), (CouldNotCheck, "could not check"), (NotApplicable, "not applicable")):
+        if isinstance(error, kind):
+            return status
+    return "skipped" if report.skipped else "error"
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    session = config.stash[SESSION]
+    for number, checks in sorted(session.results.items()):
+        lab = manifest.read(KIT / "labs" / number)
+        verdicts = {check.test: verdict.of_check(checks.get(check.test, ())) for check in lab.checks}
+        ran = [check for check in lab.checks if verdicts[check.test] not in ("not run", "not applicable")]
+        passed, unknown = ([check for check in ran if verdicts[check.test] == wanted] for wanted in ("passed", "could not check"))
+        terminalreporter.write_line(
+            f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
+            f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "
+            f"program {session.staged.name if session.staged else '?'}, seed {session.seed}"
+            + (f"; a sample, each {session.every}th point of a sweep" if session.every > 1 else ""))
+        if unknown:
+            terminalreporter.write_line(f"lab {number}: {len(unknown)} checks, of {sum(check.points for check in unknown)} points, could not be made, "
+                                        f"neither passed nor failed: {'; '.join(sorted(session.could_not))} (`python -m labs doctor`)")

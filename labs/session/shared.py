@@ -1,0 +1,105 @@
+"""What all checks of a session share: its options, the staged program, the outside, and what was swept."""
+
+import itertools
+import time
+from dataclasses import replace
+
+import pytest
+
+from labs.harness import descendants, records, sandbox, side_by_side
+from labs.harness.evidence import Evidence
+from labs.harness.ground import Ground
+from labs.harness.kept import Cell
+from labs.harness.outside import Outside
+from labs.harness.scratch import scratch
+from labs.harness.staging import KIT, NoProgram, stage
+from labs.harness.sweeps import sweep
+from labs.harness.tickets import make_ticket
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("labs")
+    group.addoption("--program", metavar="DIR", help="what is tested: a folder with a __main__.py, one that holds starter/, "
+                    "or solutions/NN (default: starter)")
+    group.addoption("--command", metavar="LINE", help="the command line that starts the program in a copy of DIR, "
+                    "where it is not `python -m starter`")
+    group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
+    group.addoption("--lab-sample", metavar="N", type=int, default=1, help="sweeps kill at every N-th of their points (default: at every one)")
+    group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
+    group.addoption("--lab-continue", action="store_true", help="leave out what FILE says has ended")
+    group.addoption("--lab-evidence", metavar="DIR", help="where evidence is kept (default: .lab-evidence)")
+    group.addoption("--lab-workers", metavar="N", type=int, help="how many programs run side by side (default: three a core)")
+    group.addoption("--lab-isolation", metavar="LEVEL", help="confine the program: bubblewrap, landlock or process, and after a slash how each start "
+                    "is shut in: view, landlock or limits")
+
+
+class Session:
+    """What all checks of one session share."""
+
+    def __init__(self, config):
+        self.seed = config.getoption("--lab-seed")
+        self.evidence = Evidence(config.getoption("--lab-evidence") or KIT / ".lab-evidence")
+        self.about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": config.option.program or "starter", "seed": self.seed,
+                      "selection": bool(config.option.keyword) or any("::" in argument for argument in config.args)}
+        self.results, self.results_file = {}, config.getoption("--lab-results")
+        self.numbers = itertools.count(1)
+        self.staged = self.server = self.folder = self.ground = self.cell = None
+        self.workers = config.getoption("--lab-workers") or side_by_side.THREADS
+        self.isolation = config.getoption("--lab-isolation")
+        self.could_not = set()
+        self.every, self._swept = max(1, config.getoption("--lab-sample")), {}
+
+    def swept(self, kind, scenarios):
+        """The Results of a sweep. What one check has swept, another one of this session judges by its own rules."""
+        for scenario in scenarios or (None,):
+            if (kind, scenario) not in self._swept:
+                self._swept[kind, scenario], = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"),
+                                                     scenarios=(scenario,) if scenario else ())
+                self.write({"sweep": kind, "scenario": scenario.name if scenario else "", **self._swept[kind, scenario].figures})
+        return [self._swept[kind, scenario] for scenario in scenarios or (None,)]
+
+    def confine(self):
+        """The Cell that all programs of this session run in, None where none was asked for."""
+        if self.isolation:
+            level, _, how = self.isolation.partition("/")
+            found = sandbox.sandbox(level, how or None, str(self.folder))
+            found.open(self.folder)
+            self.staged = replace(self.staged, give=found.give)
+            self.cell = Cell(found, self.folder, self.folder / "outside.sock")
+
+    def write(self, entry):
+        """Write a line to the records, and return when it is on the disk."""
+        if self.results_file:
+            records.append(self.results_file, entry)
+
+
+SESSION = pytest.StashKey()
+
+
+def pytest_configure(config):
+    config.stash[SESSION] = Session(config)
+
+
+@pytest.fixture(scope="session")
+def lab_session(request):
+    """The outside, the scratch folder and the staged program."""
+    session, options = request.config.stash[SESSION], request.config.option
+    descendants.adopt_orphans()
+    with scratch() as folder:
+        path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
+        try:
+            session.staged = stage(path, folder / "staged", options.command)
+        except NoProgram as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        session.folder = folder
+        session.confine()
+        with Outside(folder / "outside.sock", seed=session.seed) as server:
+            session.server = server
+            if session.cell:
+                session.cell.sandbox.give(session.cell.socket)
+            with Ground(session.staged, server, folder, session.seed, session.every, session.workers, session.cell) as session.ground:
+                yield session
+
+
+def pytest_report_header(config):
+    return f"program under test: {config.option.program or 'starter'}, lab seed {config.option.lab_seed}"
