@@ -103,7 +103,8 @@ def _group(process):
 
 def _in_words(process):
     try:
-        words = " ".join(process.cmdline())[:80] or process.name()
+        command, *arguments = process.cmdline() or [process.name()]
+        words = " ".join([os.path.basename(command), *arguments])[:80]   # where an interpreter lies would leave no room for what it runs
     except psutil.Error:
         words = "it has just ended"
     return f"process {process.pid} ({words})"
