@@ -1,5 +1,7 @@
 """Chats for notebook 04: what is asked, what the model is sent, what is kept, and what is wrong with what is kept."""
 
+import json
+
 import experiment   # noqa: F401 - it says which kit `labs` is of
 from labs.harness.outside.model import tokens
 
@@ -39,6 +41,11 @@ def bytes_kept(one, count):
     return kept
 
 
+def entries_kept(one):
+    """How many turns the file of the conversation holds in LAB_HOME."""
+    return len(json.loads((one.program.home / f"memory-{CONVERSATION}").read_text()))
+
+
 def memory_against_turns(title, unit, lines, bound=None):
     """A Picture of one number per turn. `lines` are {name: (values, whether that is all right)}, `bound` is (name, value)."""
     def draw(axes):
@@ -48,7 +55,8 @@ def memory_against_turns(title, unit, lines, bound=None):
             axes.annotate(name, (turns[-1], values[-1]), (-4, 8), textcoords="offset points", ha="right", color=GOOD if good else BAD)
         if bound:
             axes.axhline(bound[1], color=MUTED, linewidth=1, linestyle="-.")
-            axes.annotate(f"{bound[0]}: {bound[1]:,}", (1, bound[1]), (0, 4), textcoords="offset points", color=MUTED)
+            axes.annotate(f"{bound[0]}: {bound[1]:,}", (0.28, bound[1]), (0, 4), xycoords=axes.get_yaxis_transform(),
+                          textcoords="offset points", color=MUTED)
         axes.set_xlabel("turn")
         axes.set_ylabel(unit)
         axes.set_ylim(0, max(bound[1] if bound else 0, *(max(values) for values, _ in lines.values())) * 1.12)
