@@ -80,6 +80,8 @@ def killed_at_each_start(flow, function):
             run, starts = process.line(), 1
             while process.code == -9 and starts < STARTS:
                 process, starts = one.program.resume(run).wait(), starts + 1
+            if process.code not in (-9, 0, 3):
+                raise RuntimeError(f"in gap {gap} the flow failed by itself: {process} {one.blank(process.end)}: {process.last_words}")
             record, sent = one.program.status(run), len(one.outside.of("refund"))
             found.append((record["state"] != "running" or not sent,
                           f"{starts} starts, {sent} requests; count {record['count']}, {record['state']}"))
@@ -114,13 +116,14 @@ def came_of(one, run):
     return f"{sent} sent, {state}"
 
 
+# {an answer of payments: (the deed of a Fault, its status, whether it passes)}
 ANSWERS = {
     "402": ("answer", 402, False), "422": ("answer", 422, False), "409": ("answer", 409, True), "425": ("answer", 425, True),
     "429": ("answer", 429, True), "500": ("fail_after", 500, True), "503": ("answer", 503, True), "no answer": ("close", 503, True)}
 
 
 def meets_each_answer(flow):
-    """The flow meets each of ANSWERS: those that pass twice, and then all is well; the others for ever. Returns what it did, in words, for each."""
+    """The flow meets each of ANSWERS, those that pass twice, the others for ever. Returns for each whether it did right, and what came of it, in words."""
     found = []
     for deed, status, passes in ANSWERS.values():
         with trial(flow) as one:
@@ -132,7 +135,7 @@ def meets_each_answer(flow):
 
 
 def mail_lost(flow):
-    """Mails sent and the state, in words: the first mail's answer is lost; the same and every look-up fails; and then all is well, and it is resumed."""
+    """The first mail's answer is lost; the same, and every look-up fails; then all is well, and it is resumed. Returns what came of each."""
     lost, no_look = Fault("mail", "close"), Fault("mail_lookup", "answer", times=None)
     with trial(flow) as one:
         one.outside.plan(lost)
