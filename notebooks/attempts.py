@@ -123,7 +123,7 @@ ANSWERS = {
 
 
 def meets_each_answer(flow):
-    """The flow meets each of ANSWERS, those that pass twice, the others for ever. Returns for each whether it did right, and what came of it, in words."""
+    """The flow meets each of ANSWERS, those that pass twice, others for ever. Returns for each what came of it, in words, and whether it is right."""
     found = []
     for deed, status, passes in ANSWERS.values():
         with trial(flow) as one:
