@@ -55,6 +55,26 @@ def test_the_picture_on_the_readmes_front_is_the_one_that_the_kit_draws():
     assert ended.returncode == 0, ended.stderr
 
 
+def test_what_is_kept_of_a_conversation_is_judged_by_its_end():
+    said = [{"role": ("user", "assistant")[place % 2], "content": f"turn {place}"} for place in range(8)]
+    cut = {"role": "user", "content": "turn [cut]"}
+    judged = {name: (kept, said) for name, kept in {
+        "right": said[4:], "all": said, "nothing": [], "half": said[5:], "old": said[:4], "hole": said[:2] + said[6:], "too large": said[2:],
+        "cut": [cut, said[7]], "cut of another's": [cut, {**said[7], "role": "user"}]}.items()}
+    told = run(KIT / "notebooks", "-c", f"from conversing import tell_what_is_wrong; tell_what_is_wrong({judged}, 10)").stdout.splitlines()
+    assert [line.split(": ", 1)[1] for line in told] == [
+        "4 turns, 8 tokens; the end of the conversation",
+        "8 turns, 16 tokens; it holds 16 tokens, and the budget is 10",
+        "0 turns, 0 tokens; nothing is kept",
+        "3 turns, 6 tokens; it begins with a reply whose question is gone",
+        "4 turns, 8 tokens; what was said last is gone",
+        "4 turns, 8 tokens; it has a hole: what now stands side by side was not said side by side",
+        "6 turns, 12 tokens; it holds 12 tokens, and the budget is 10",
+        "2 turns, 4 tokens; the end of the conversation",
+        "2 turns, 4 tokens; what was said last is gone; it has a turn that nobody said like that, or not in this order"]
+    assert [line[0] for line in told] == list("✓✗✗✗✗✗✗✓✗")
+
+
 # ---- planted errors: what is done to a good notebook, which of its items is red, and what is said of it
 
 PLANTED = {}
