@@ -26,7 +26,7 @@ def side_by_side(experiment, points, done=lambda result: None, threads=THREADS):
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def counted(progress, total):
+def each_done(progress, total):
     """A `done` for side_by_side() that calls `progress(done, total)` with the number of those that have ended."""
     numbers = itertools.count(1)
     return lambda _: progress(next(numbers), total)

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 
 from ..processes import ProgramFault
-from ..side_by_side import counted, side_by_side
+from ..side_by_side import each_done, side_by_side
 from .result import Result, Stories
 from .rules import aftermath, judged
 from .trial import RESUME, RUN, START, Trial, unspoiled
@@ -77,7 +77,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
     # That it comes through the failures is the first point; of others there may be none.
-    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, counted(progress, len(numbers)), ground.threads)]
+    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, each_done(progress, len(numbers)), ground.threads)]
     result.seconds = time.monotonic() - began
     return result
 

@@ -5,7 +5,7 @@ import time
 
 from ..kills.power import WHOLE, Disk, spread
 from ..processes import ProgramFault
-from ..side_by_side import counted, side_by_side
+from ..side_by_side import each_done, side_by_side
 from .points import CouldNot, at_point
 from .result import Result, Stories
 from .rules import judged
@@ -34,7 +34,7 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
     result.left_out = len(every) - len(cuts)
     ground.discard(program)
 
-    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, counted(progress, len(cuts)), ground.threads)
+    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, each_done(progress, len(cuts)), ground.threads)
     result.seconds = time.monotonic() - began
     return result
 

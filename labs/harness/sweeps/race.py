@@ -5,7 +5,7 @@ import time
 from ..kills.boundary import BOUNDARIES, held_at, killed_at
 from ..outside import Fault
 from ..processes import ProgramFault
-from ..side_by_side import counted, side_by_side
+from ..side_by_side import each_done, side_by_side
 from .points import CALL, CouldNot, own, scout
 from .result import Result, Stories
 from .rules import Bad, judged
@@ -28,7 +28,7 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
     trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in calls]
     trials = ground.sample(trials)
 
-    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, counted(progress, len(trials)), ground.threads)
+    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, each_done(progress, len(trials)), ground.threads)
     result.seconds = time.monotonic() - began
     return result
 
