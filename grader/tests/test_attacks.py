@@ -108,13 +108,6 @@ def test_the_self_test_tells_of_an_attack_that_earns_more_than_it_says(told):
     results.read(report.parent / "results" / "shadowed-stdlib.json")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_every_attack_scores_what_it_earns(full_isolation):
-    wrong = {name: wrong for name, _, wrong in selftest.graded(ATTACKS, jobs=2)}
-    assert wrong == dict.fromkeys([*ATTACKS, battery.HONEST, "the machine"], []), "where nothing is wrong there is no report left either"
-
-
 def test_what_an_attack_leaves_on_the_machine_is_found(tmp_path, monkeypatch):
     before = selftest._machine()
     monkeypatch.setattr(selftest.tempfile, "gettempdir", lambda: str(tmp_path))

@@ -7,7 +7,7 @@ from grader.suites import LABS, passed, red_by_right, run_suites
 
 pytestmark = pytest.mark.timeout(900)  # whole suites run in one test
 SUITES = [f"labs/{lab}" for lab in LABS]
-SAMPLE = ("--lab-sample", "8")  # of the points of a sweep, where a law is not about all of them
+SAMPLE = ("--lab-sample", "8")  # of the points of a sweep; all of them are tried where the pages' commands are run, test_pages.py
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +18,6 @@ def on_the_starter(tmp_path_factory):
 @pytest.fixture(scope="module")
 def on_the_finished_solution(tmp_path_factory):
     return run_suites(*SUITES, "--program", f"solutions/{max(LABS)}", *SAMPLE, results=tmp_path_factory.mktemp("finished") / "results.jsonl")
-
-
-@pytest.fixture(scope="module")
-def at_all_points(tmp_path_factory):
-    return run_suites(*SUITES, "--program", f"solutions/{max(LABS)}", results=tmp_path_factory.mktemp("all") / "results.jsonl")
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -51,18 +46,16 @@ def test_a_failure_on_the_starter_is_a_short_story(on_the_starter):
 
 
 @pytest.mark.parametrize("lab", LABS)
-@pytest.mark.parametrize("points", [pytest.param("on_the_finished_solution", id="a-sample"), pytest.param("at_all_points", id="all", marks=pytest.mark.slow)])
-def test_the_finished_solution_passes_every_check(request, points, lab):
-    code, output, results = request.getfixturevalue(points)
+def test_the_finished_solution_passes_every_check(on_the_finished_solution, lab):
+    code, output, results = on_the_finished_solution
     assert code == 0, output
     assert {check.test for check in LABS[lab].checks if passed(results[lab][check.test])} == {check.test for check in LABS[lab].checks}
 
 
 # The last lab's solution is the finished one.
 @pytest.mark.parametrize("lab", sorted(LABS)[:-1])
-@pytest.mark.parametrize("points", [pytest.param(SAMPLE, id="a-sample"), pytest.param((), id="all", marks=pytest.mark.slow)])
-def test_a_lab_passes_with_its_predecessors_solutions_alone(lab, points, tmp_path):
-    code, output, results = run_suites(f"labs/{lab}", "--program", f"solutions/{lab}", *points, results=tmp_path / "results.jsonl")
+def test_a_lab_passes_with_its_predecessors_solutions_alone(lab, tmp_path):
+    code, output, results = run_suites(f"labs/{lab}", "--program", f"solutions/{lab}", *SAMPLE, results=tmp_path / "results.jsonl")
     assert code == 0, output
     assert all(passed(results[lab][check.test]) for check in LABS[lab].checks)
 

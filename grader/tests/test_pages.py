@@ -25,7 +25,7 @@ class Run:
     """How a command is tried: in a copy of the kit, after `before`, with `given` in place of words that stand for something of the reader's."""
 
     says: str = ""                # a pattern that is found in what it prints
-    code: int = 0
+    code: int | None = 0          # None: what it is depends on the machine
     given: dict = None            # {word on the page: what is there instead}
     before: str = ""              # what has to be done first, in bash
     slow: bool = False            # takes more than some seconds
@@ -38,7 +38,7 @@ QUEUE = "test_engine_dbos.py::test_a_killed_workers_submissions_are_graded_once_
 CI = ".ci/run"
 CLASS = "mkdir -p ../downloads; cp -r starter ../downloads/untouched; mkdir ../downloads/finished; cp starter/*.py solutions/0[1-5]/*.py ../downloads/finished; "
 GRADED = CLASS + "grader grade ../downloads --out ../report --labs 1 --sample 40; "
-SAMPLE = {"pytest": "pytest --lab-sample 40"}   # the same points of the same checks, where all of them are another test's
+SAMPLE = {"pytest": "pytest --lab-sample 40"}   # where all points of these checks are another command's
 ALL_RED, ALL_GREEN = r": \d of (\d+) checks passed.*, seed 1", r": (\d+) of \1 checks passed, (\d+) of \2 points"
 RUNS = {
     "python3 -m venv .venv && .venv/bin/pip install -q -e '.[all]' -c .ci/constraints.txt && .venv/bin/grader demo": Run(elsewhere=CI),
@@ -53,7 +53,7 @@ RUNS = {
     "labs show": Run("why  ", before="pytest labs/01 -k finished_run;"),
     "labs solution 03": Run(code=1, slow=True),
     "labs reset 03": Run(given={"03": "03 --yes"}),
-    "labs doctor": Run("Python"),
+    "labs doctor": Run("Python", code=None),
     "labs bench": Run("line", given={"bench": "bench --points 1"}, slow=True),
     "labs outside": Run(elsewhere=BY_HAND),
     "python -m labs outside": Run(elsewhere=BY_HAND),
@@ -74,13 +74,13 @@ RUNS = {
     **{f"pytest labs/0{number} --program solutions/0{number - 1}": Run(ALL_RED, code=1, given=SAMPLE, slow=True) for number in range(2, 6)},
     **{f"pytest labs/0{number} --program solutions/0{number}": Run(ALL_GREEN, slow=True) for number in range(1, 6)},
     "pytest labs/03 --program DIR": Run(ALL_GREEN, given={"DIR": "solutions/03", **SAMPLE}, slow=True),
-    "pytest labs --program DIR": Run("lab 05" + ALL_GREEN.replace(":", ".*:", 1), given={"DIR": "solutions/05", **SAMPLE}, slow=True),
+    "pytest labs --program DIR": Run("lab 05" + ALL_GREEN.replace(":", ".*:", 1), given={"DIR": "solutions/05"}, slow=True),
     "pytest labs/03 --program solutions/mistakes/started-taken-for-done": Run("FAIL", code=1, slow=True),
     "jupyter lab notebooks": Run("0-what-survives", given={"notebooks": "notebooks --version"}, slow=True),
     "pytest notebooks": Run(elsewhere="test_notebooks.py::test_a_notebook_shows_what_was_committed"),
     "git checkout notebooks": Run(before="git init -q .; git add notebooks; echo >> notebooks/plots.py;"),
-    "grader doctor": Run("Python"),
-    "grader selftest": Run("attack", slow=True),
+    "grader doctor": Run("Python", code=None),
+    "grader selftest": Run("nothing is not as it has to be", slow=True),
     "grader release ../kit-for-learners": Run("It may be handed out", slow=True),
     "grader grade ../downloads --out ../report": Run("untouched", before=CLASS, slow=True),
     "grader grade ../downloads --out ../report-2": Run("untouched", before=CLASS, given={"../report-2": "../report-2 --labs 1 --sample 40"}, slow=True),
@@ -164,7 +164,7 @@ def test_a_command_does_what_the_page_says(command, run, shown, kit):
     environment |= {"PATH": f"{Path(sys.executable).parent}:{environment['PATH']}", "PYTHONPATH": str(kit), "COLUMNS": "120"}
     ended = subprocess.run(["bash", "-c", f"{{ {run.before or ':;'} }} > /dev/null 2>&1\n{line}"], cwd=kit, env=environment, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert ended.returncode == run.code and re.search(run.says, ended.stdout) and "Traceback" not in ended.stdout, ended.stdout
+    assert run.code in (None, ended.returncode) and re.search(run.says, ended.stdout) and "Traceback" not in ended.stdout, ended.stdout
     printed = iter(alike(ended.stdout))
     missing = [words for words in alike("\n".join(shown)) if words not in printed]   # `in` goes on where it last stopped: their order counts
     assert not missing, f"the page shows what did not come, or not in this place:\n{missing[0]}\n\nThis came:\n{ended.stdout}"
