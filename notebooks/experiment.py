@@ -35,8 +35,8 @@ def source(name="flow.py"):
 
 
 @contextmanager
-def trial(flow=None):
-    """Yield a Trial of the starter as shipped, or with the text `flow` in place of its flow.py.
+def trial(flow=None, **modules):
+    """Yield a Trial of the starter as shipped, or with the text `flow` in place of its flow.py, and others likewise: `conversation=TEXT`.
 
     The outside is a new one and the same each time: the same first answer of the model, and so on. At the end everything
     that still runs is killed. Raises Survived where something outlived its own process.
@@ -46,8 +46,9 @@ def trial(flow=None):
     with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
         with zipfile.ZipFile(SHIPPED) as files:
             files.extractall(folder / "source")
-        if flow is not None:
-            (folder / "source" / "flow.py").write_text(flow, encoding="utf-8")
+        for name, text in {"flow": flow, **modules}.items():
+            if text is not None:
+                (folder / "source" / f"{name}.py").write_text(text, encoding="utf-8")
         program = Program(stage(folder / "source", folder / "staged"), folder / "program", server, server.open_account("trial"))
         try:
             yield Trial(program)

@@ -99,6 +99,28 @@ def between_the_lines(title, text, function, verdicts):
     return sheet.picture("\n".join(told))
 
 
+def cells(title, words, legend, across=10):
+    """A Picture of numbered cells, one for each of `words`, from 1 on. `legend` says of each word its shape (one of MARKS, or "bad") and what it means."""
+    sheet, wide, high = _Sheet(title), (WIDTH - 2 * MARGIN) / across, 52
+    for number, word in enumerate(words):
+        x, y = MARGIN + wide * (number % across), sheet.y + high * (number // across)
+        shape = legend[word][0]
+        sheet.shape("rect", "lane", x=round(x, 1), y=y, width=round(wide - 4, 1), height=high - 4)
+        sheet.text(x + 6, y + 18, str(number + 1), "muted")
+        if shape in MARKS:
+            _cell(sheet, x + wide - 20, y + 15, [shape])
+        else:
+            sheet.path("bad", x + wide - 26, y + 9, "l12 12m0 -12l-12 12")
+        sheet.text(x + 6, y + 38, word, "bad" if shape == "bad" else "strong")
+    sheet.down(high * -(-len(words) // across) + 8)
+    used = {word: meaning for word, (_, meaning) in legend.items() if word in words}
+    for word, meaning in used.items():
+        sheet.text(MARGIN, sheet.down(LINE) - 4, f"{words.count(word):>3} {word}: {meaning}")
+    return sheet.picture("\n".join([title, *(f"{word} ({meaning}): {words.count(word)}, numbers "
+                                             + ", ".join(str(number) for number, one in enumerate(words, 1) if one == word)
+                                             for word, meaning in used.items())]))
+
+
 class _Sheet:
     """A drawing that grows downwards."""
 
