@@ -9,7 +9,7 @@ from programs import killed, running
 
 @dataclass(frozen=True)
 class Twice:
-    """What a run that was killed and started again had twice: tokens that were charged in vain, refunds of an order that had one. `refused`: it did not end well."""
+    """What was had twice for a run that was killed: tokens charged in vain, refunds of an order that had one. `refused`: it did not end well."""
 
     tokens: int
     refunds: int
