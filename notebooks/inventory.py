@@ -13,12 +13,12 @@ FOUND = {
 }
 
 
-def feedback(mine):
-    """Print what is right and what is not in `mine`, {piece: "gone" or "survives"}, each with the reason."""
-    for piece, (found, why) in FOUND.items():
+def feedback(mine, right=FOUND, answers=(GONE, SURVIVES)):
+    """Print what is right and what is not in `mine`, {piece: one of `answers`}, each with the reason, as `right` has them."""
+    for piece, (found, why) in right.items():
         answer = mine.get(piece)
-        if answer not in (GONE, SURVIVES):
-            print(f"·  {piece}: not answered yet; write \"{GONE}\" or \"{SURVIVES}\"")
+        if answer not in answers:
+            print(f"·  {piece}: not answered yet; write " + " or ".join(f'"{one}"' for one in answers))
         elif answer == found:
             print(f"✓  {piece}: {found}; {why}")
         else:

@@ -16,6 +16,7 @@ WIDTH, MARGIN, GUTTER, FONT, LINE = 800, 16, 150, 12, 18   # pixels
 CELL = 0.603 * FONT                                          # pixels that a character of a monospaced font is wide
 MARKS = {"process": "in the process", "gone": "was in the process: the kill took it", "disk": "on disk",
          "outside": "outside: it has happened"}
+VERDICTS = {"✓": "outside", "✗": "bad", "?": "cut"}   # how each is drawn: full, with a thick border, dashed
 
 
 class Picture:
@@ -79,6 +80,41 @@ def _cell(sheet, x, y, lines):
             sheet.text(x, y + 4 + LINE * (number - (len(lines or "·") - 1) / 2), line, "" if lines else "muted", "middle")
 
 
+def matrix(title, columns, rows):
+    """A Picture of verdicts. `rows` are lists of cells by name, as long as `columns`; a cell is (sign, text), or None where there is none.
+
+    The sign is one of VERDICTS; each has a shape of its own too. A text may have several lines, which are not wrapped where they fit.
+    """
+    sheet, wide = _Sheet(title), (WIDTH - 2 * MARGIN - GUTTER) / len(columns)
+    fits, names = int((wide - 14) / CELL), int((GUTTER - 8) / CELL)
+    headings = [textwrap.wrap(column, fits) for column in columns]
+    for line in range(max(map(len, headings))):
+        y = sheet.down(LINE)
+        for number, heading in enumerate(headings):
+            sheet.text(MARGIN + GUTTER + wide * (number + 0.5), y - 5, heading[line] if line < len(heading) else "", "muted", "middle")
+    sheet.down(4)
+    for name, cells in rows.items():
+        told = [_lines(f"{cell[0]} {cell[1]}" if cell else "–", fits) for cell in cells]
+        name_lines = textwrap.wrap(name, names)
+        height = LINE * max(map(len, [*told, name_lines])) + 16
+        for number, line in enumerate(name_lines):
+            sheet.text(MARGIN, sheet.y + height / 2 + 1 + LINE * (number - (len(name_lines) - 1) / 2), line, "strong")
+        for number, (cell, lines) in enumerate(zip(cells, told, strict=True)):
+            x, middle = MARGIN + GUTTER + wide * number, sheet.y + (height - 6) / 2
+            if cell:
+                sheet.path(VERDICTS[cell[0]], x + 3, sheet.y, f"h{round(wide - 6, 1)}v{height - 6}h{round(6 - wide, 1)}z")
+            for line, text in enumerate(lines):
+                sheet.text(x + wide / 2, middle + 4 + LINE * (line - (len(lines) - 1) / 2), text,
+                           {"✗": "bad", "✓": ""}.get(cell[0], "strong") if cell else "muted", "middle")
+        sheet.down(height)
+    return sheet.picture("\n".join([title, *(f"{name}: " + "; ".join(
+        f"{column}: {' '.join(f'{cell[0]} {cell[1]}'.split()) if cell else '-'}" for column, cell in zip(columns, cells)) for name, cells in rows.items())]))
+
+
+def _lines(text, fits):
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, fits)]
+
+
 def between_the_lines(title, text, function, verdicts):
     """A Picture of a function's source, and in each gap what a kill there leaves: `verdicts` are (whether that is all right, why), one a gap."""
     sheet, source, told = _Sheet(title), text.splitlines(), [title]
@@ -97,6 +133,28 @@ def between_the_lines(title, text, function, verdicts):
             sheet.code(line)
         told.append(f"killed before `{source[statement.lineno - 1].strip()}`: {sign} {why}")
     return sheet.picture("\n".join(told))
+
+
+def cells(title, words, legend, across=10):
+    """A Picture of numbered cells, one for each of `words`, from 1 on. `legend` says of each word its shape (one of MARKS, or "bad") and what it means."""
+    sheet, wide, high = _Sheet(title), (WIDTH - 2 * MARGIN) / across, 52
+    for number, word in enumerate(words):
+        x, y = MARGIN + wide * (number % across), sheet.y + high * (number // across)
+        shape = legend[word][0]
+        sheet.shape("rect", "lane", x=round(x, 1), y=y, width=round(wide - 4, 1), height=high - 4)
+        sheet.text(x + 6, y + 18, str(number + 1), "muted")
+        if shape in MARKS:
+            _cell(sheet, x + wide - 20, y + 15, [shape])
+        else:
+            sheet.path("bad", x + wide - 26, y + 9, "l12 12m0 -12l-12 12")
+        sheet.text(x + 6, y + 38, word, "bad" if shape == "bad" else "strong")
+    sheet.down(high * -(-len(words) // across) + 8)
+    used = {word: meaning for word, (_, meaning) in legend.items() if word in words}
+    for word, meaning in used.items():
+        sheet.text(MARGIN, sheet.down(LINE) - 4, f"{words.count(word):>3} {word}: {meaning}")
+    return sheet.picture("\n".join([title, *(f"{word} ({meaning}): {words.count(word)}, numbers "
+                                             + ", ".join(str(number) for number, one in enumerate(words, 1) if one == word)
+                                             for word, meaning in used.items())]))
 
 
 class _Sheet:

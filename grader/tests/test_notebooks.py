@@ -216,3 +216,56 @@ def test_a_good_notebook_is_green(judged):
 def test_a_planted_error_is_red(judged, name):
     _, item, says = PLANTED[name]
     assert says in (judged[name, item] or "nothing")
+
+
+# ---- the second inventory, and programs of a notebook's own: kills at a counted place, and races
+
+def test_the_second_inventory_says_what_is_right_and_why():
+    answers = "from belongs import FOUND, feedback; feedback({piece: %s for piece, (found, _) in FOUND.items()})"
+    right, wrong, none = (run(KIT / "notebooks", "-c", answers % given).stdout.splitlines() for given in ("found", "'no'", "'?'"))
+    assert right and all(line.startswith("✓") for line in right)
+    assert len(wrong) == len(right) and any(line.startswith("✗  the messages so far: it is not no; ") for line in wrong)
+    assert none[0] == '·  the messages so far: not answered yet; write "value" or "reference" or "no"'
+
+
+# A program of a notebook's own: it prints its word, passes the gate as often as it says, and refunds.
+OWN = r"""
+from programs import *
+
+def text(passes):
+    return ("from . import gate, outside\n\n\ndef main(word):\n    print(word, flush=True)\n" + "    gate.passed()\n" * passes
+            + "    outside.refund('A-1', 100, word)\n    print('refunded', flush=True)\n")
+"""
+
+
+def own(*lines):
+    return run(KIT / "notebooks", "-c", OWN + "\n".join(lines))
+
+
+def test_a_kill_at_a_pass_comes_there_and_at_no_later_start():
+    ended = own("with running(text(2)) as one:",
+                "    first, second = [killed_at_pass(one, name, nth=nth) for nth, name in enumerate(('first', 'second'), 1)]",
+                "    third = one.program.ask('third')",
+                "    print([(process.stdout.split(), process.code) for process in (first, second, third)])",
+                "    print([request.key for request in one.outside.of('refund')])")
+    assert ended.stdout.splitlines() == ["[(['first'], -9), (['second'], -9), (['third', 'refunded'], 0)]", "['third']"], ended.stderr
+
+
+def test_a_kill_at_a_pass_that_never_comes_is_an_error():
+    ended = own("with running(text(2)) as one:", "    killed_at_pass(one, 'word', nth=3)")
+    assert ended.returncode == 1 and "nobody was killed at pass 3" in ended.stderr
+
+
+def test_a_kill_in_each_gap_of_a_program_of_its_own_is_followed_by_a_start():
+    ended = own("def look(one, words, process):",
+                "    return words, len(one.outside.refunds), process.code",
+                "for seen in in_each_gap(text(0), 'main', lambda gap: [f'key-{gap}'], look): print(*seen)")
+    assert ended.stdout.splitlines() == ["['key-0'] 1 0", "['key-1'] 2 0", "['key-2'] 3 0"], ended.stderr
+
+
+def test_a_race_begins_when_all_are_there():
+    ended = own("with running(text(0)) as one:",
+                "    processes = race(one, 'refund', ('one',), ('two',))",
+                "    print([event.what for event in one.outside.events if event.what in ('held before', 'acted')][:3])",
+                "    print([process.code for process in processes], len(one.outside.refunds))")
+    assert ended.stdout.splitlines() == ["['held before', 'held before', 'acted']", "[0, 0] 2"], ended.stderr
