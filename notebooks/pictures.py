@@ -16,6 +16,7 @@ WIDTH, MARGIN, GUTTER, FONT, LINE = 800, 16, 150, 12, 18   # pixels
 CELL = 0.603 * FONT                                          # pixels that a character of a monospaced font is wide
 MARKS = {"process": "in the process", "gone": "was in the process: the kill took it", "disk": "on disk",
          "outside": "outside: it has happened"}
+VERDICTS = {"✓": "outside", "✗": "bad", "?": "cut"}   # how each is drawn: full, with a thick border, dashed
 
 
 class Picture:
@@ -77,6 +78,41 @@ def _cell(sheet, x, y, lines):
     else:
         for number, line in enumerate(lines or ["·"]):
             sheet.text(x, y + 4 + LINE * (number - (len(lines or "·") - 1) / 2), line, "" if lines else "muted", "middle")
+
+
+def matrix(title, columns, rows):
+    """A Picture of verdicts. `rows` are lists of cells by name, as long as `columns`; a cell is (sign, text), or None where there is none.
+
+    The sign is one of VERDICTS; each has a shape of its own too. A text may have several lines, which are not wrapped where they fit.
+    """
+    sheet, wide = _Sheet(title), (WIDTH - 2 * MARGIN - GUTTER) / len(columns)
+    fits, names = int((wide - 14) / CELL), int((GUTTER - 8) / CELL)
+    headings = [textwrap.wrap(column, fits) for column in columns]
+    for line in range(max(map(len, headings))):
+        y = sheet.down(LINE)
+        for number, heading in enumerate(headings):
+            sheet.text(MARGIN + GUTTER + wide * (number + 0.5), y - 5, heading[line] if line < len(heading) else "", "muted", "middle")
+    sheet.down(4)
+    for name, cells in rows.items():
+        told = [_lines(f"{cell[0]} {cell[1]}" if cell else "–", fits) for cell in cells]
+        name_lines = textwrap.wrap(name, names)
+        height = LINE * max(map(len, [*told, name_lines])) + 16
+        for number, line in enumerate(name_lines):
+            sheet.text(MARGIN, sheet.y + height / 2 + 1 + LINE * (number - (len(name_lines) - 1) / 2), line, "strong")
+        for number, (cell, lines) in enumerate(zip(cells, told, strict=True)):
+            x, middle = MARGIN + GUTTER + wide * number, sheet.y + (height - 6) / 2
+            if cell:
+                sheet.path(VERDICTS[cell[0]], x + 3, sheet.y, f"h{round(wide - 6, 1)}v{height - 6}h{round(6 - wide, 1)}z")
+            for line, text in enumerate(lines):
+                sheet.text(x + wide / 2, middle + 4 + LINE * (line - (len(lines) - 1) / 2), text,
+                           {"✗": "bad", "✓": ""}.get(cell[0], "strong") if cell else "muted", "middle")
+        sheet.down(height)
+    return sheet.picture("\n".join([title, *(f"{name}: " + "; ".join(
+        f"{column}: {' '.join(f'{cell[0]} {cell[1]}'.split()) if cell else '-'}" for column, cell in zip(columns, cells)) for name, cells in rows.items())]))
+
+
+def _lines(text, fits):
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, fits)]
 
 
 def between_the_lines(title, text, function, verdicts):
