@@ -7,9 +7,10 @@ import ast
 import json
 from dataclasses import dataclass, replace
 
+from experiment import TICKET, trial   # first: it says which kit `labs` is of
+
 from labs.harness.kills.boundary import killed_at
 
-from experiment import TICKET, trial
 from gaps import KILL, planted, statements
 
 #: What has happened when the kill comes, in the order of a program that records, acts and records.

@@ -5,10 +5,10 @@ The flows are small ones, whose only run has the id `run-1`. Nothing here waits 
 
 from dataclasses import dataclass
 
+from experiment import TICKET, trial   # first: it says which kit `labs` is of
+
 from labs.harness.kills.boundary import held_at, killed_at
 from labs.harness.processes import ProgramFault
-
-from experiment import TICKET, trial
 
 RUN = "run-1"
 
