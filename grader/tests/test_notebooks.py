@@ -1,6 +1,8 @@
 """The notebooks: each shows what was committed, and `pytest notebooks` is red for one that does not."""
 
+import ast
 import base64
+import json
 import os
 import shutil
 import subprocess
@@ -73,6 +75,58 @@ def test_what_is_kept_of_a_conversation_is_judged_by_its_end():
         "2 turns, 4 tokens; the end of the conversation",
         "2 turns, 4 tokens; what was said last is gone; it has a turn that nobody said like that, or not in this order"]
     assert [line[0] for line in told] == list("✓✗✗✗✗✗✗✓✗")
+
+
+# ---- what a reader is told to try comes out as it is told
+
+
+def texts(name):
+    """The texts that the cells of a notebook give a name to."""
+    cells = (cell for cell in nbformat.read(KIT / "notebooks" / name, as_version=4).cells if cell.cell_type == "code")
+    return {node.targets[0].id: node.value.value for cell in cells for node in ast.parse(cell.source).body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)}
+
+
+def swapped(text, first, second):
+    assert text.count(first) == text.count(second) == 1, text
+    return text.replace(first, "FIRST").replace(second, first).replace("FIRST", second)
+
+
+def seen(flows, script):
+    """What `script` prints of each of these `flows`, as JSON a line."""
+    ended = run(KIT / "notebooks", "-c", f"import json\nfor flow in {flows!r}:\n    {script}")
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("[")]
+
+
+def test_two_lines_swapped_are_a_second_refund_or_a_lost_one():
+    text = texts("02-record-before-you-act.ipynb")
+    started, act, done = (line for line in text["MINE"].splitlines() if line.startswith("    ") and "return" not in line)
+    keyed = text["MINE"].replace(act, act.replace("4200", "4200, run['id'] + '/refund'")).replace('return "waiting"', "return step(run)")
+    flows = [text["FLOW"] + mine for mine in (text["MINE"], swapped(text["MINE"], started, act), swapped(text["MINE"], act, done),
+                                              swapped(keyed, started, keyed.splitlines()[3]))]
+    script = 'import restarts; print(json.dumps(restarts.in_each_gap(flow, "step", lambda one, second: [second.code, len(one.outside.refunds)])))'
+    assert seen(flows, script) == [[[0, 1], [4, 0], [4, 1], [0, 1]],     # exit code and refunds of the second start, gap by gap
+                                   [[0, 1], [0, 2], [4, 1], [0, 1]],
+                                   [[0, 1], [4, 0], [0, 0], [0, 1]],
+                                   [[0, 1], [0, 1], [0, 1], [0, 1]]]
+
+
+def test_who_reads_before_the_claim_sends_a_second_mail():
+    text = texts("03-resume-is-reading.ipynb")
+    flow = "".join(text[name] for name in ("FLOW", "LOOK", "ALONE", "WAITING"))
+    before = text["MINE"]
+    after = swapped(before, "    run = read(run_id)\n", "    with claim(run_id):\n").replace("    run = read", "        run = read")
+    script = "import resumes; print(json.dumps([resumes.with_a_second(flow, kind)[1].mails for kind in ('refund', 'mail')]))"
+    assert seen([flow + before, flow + after], script) == [[2, 1], [1, 1]]
+
+
+def test_who_acts_before_he_begins_does_not_know_of_the_mail():
+    text = texts("03-resume-is-reading.ipynb")
+    late = text["LOOK"].replace("    begin(run, name)\n    return finish(run, name, act())",
+                                "    result = act()\n    begin(run, name)\n    return finish(run, name, result)")
+    script = "import resumes; print(json.dumps([resumes.resumed(flow, 'mail', 'after').mails]))"
+    assert seen([text["FLOW"] + text["LOOK"], text["FLOW"] + late], script) == [[1], [2]]
 
 
 # ---- planted errors: what is done to a good notebook, which of its items is red, and what is said of it
