@@ -1,7 +1,7 @@
 """Whether a learner's kit has something of what learners should not find: of solutions, of hidden checks, of the grader.
 
 Lines are compared without their indentation, so that neither another file name nor another place in a file hides them. What
-the starter or a chapter says is no secret, nor is an import. Some lines are so plain that two people write them: one
+the starter or a chapter says is no secret, nor is an import or `except X:`. Some lines are so plain that two people write them: one
 counts from LONG characters on, else there must be two, or RUN of them one after the other. Of the grader, whose commands are
 written like the learner's, only a good part of a module counts.
 """
@@ -15,11 +15,11 @@ from pathlib import PurePosixPath
 from labs.command.shipped import ARCHIVE, files_of, shipped_starter
 from labs.harness.staging import KIT
 
-SHORT, LONG = 20, 40   # characters of a line that says something, and of one that says enough
+SHORT, LONG = 24, 40   # characters of a line that says something, and of one that says enough
 RUN, PART = 5, 20      # lines: of what is secret, of the grader
 FORBIDDEN = {"solutions", "hidden", "grader"}   # as names of folders
 CHECK = re.compile(r"def (test_\w+)\(")
-IMPORT = re.compile(r"(from [\w.]+ )?import [\w.]+")
+PLAIN = re.compile(r"(from [\w.]+ )?import [\w.]+|except [\w.]+( as \w+)?:$")   # an import, or the head of a handler: anybody writes these
 
 
 def leaks(files, kit=KIT):
@@ -54,9 +54,9 @@ def _texts(files):
 
 
 def _lines(text):
-    """(number, line) of each line that is neither blank nor an import."""
+    """(number, line) of each line that is neither blank nor plain."""
     lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
-    return [(number, line) for number, line in lines if line and not IMPORT.match(line)]
+    return [(number, line) for number, line in lines if line and not PLAIN.match(line)]
 
 
 def _runs(lines, length):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from grader.suites import LABS
+from grader.tests.pages import pages
 
 from labs.harness.events import CODES
 from labs.harness.outside import Outside
@@ -101,13 +102,12 @@ def test_the_contract_names_all_that_a_program_is_given_and_all_that_it_may_say(
     assert all(f"{n}. " in contract for n in RULES) and f"`start --run-id {RUN} " in contract and f"{DEADLINE:g} seconds" in contract
 
 
-@pytest.mark.parametrize("path", ["README.md", "labs/CONTRACT.md", *(f"labs/{lab}/README.md" for lab in LABS)])
-def test_what_a_page_links_to_is_there(path):
-    page = KIT / path
-    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    assert not [link for link in links if not (page.parent / link).exists()]
-    for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
-        assert anchor in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)]
+@pytest.mark.parametrize("path, text", list(pages()), ids=[name for name, _ in pages()])
+def test_what_a_page_links_to_is_there(path, text):
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert not [link for link in links if not ((KIT / path).parent / link).exists()]
+    for anchor in re.findall(r"\]\(#([^)]+)\)", text):
+        assert anchor in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)]
 
 
 def test_whoever_sweeps_is_led_to_the_contract():

@@ -1,6 +1,5 @@
 """The pages: every command that the README, a chapter, a guide or a notebook names is run, and what a page shows is what comes."""
 
-import json
 import os
 import re
 import shutil
@@ -11,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.tests.pages import commands_of, pages
 from labs.command.durable import write_tree
 from labs.command.shipped import shipped_starter
 from labs.harness.staging import KIT
-
-PROGRAMS = "pytest|labs|grader|python|jupyter|git|for"
-COMMAND = re.compile(rf"(?:\.venv/bin/)?(?:{PROGRAMS}) .*")
-NOTES = re.compile(r"\s{2,}#.*")   # what a page says of a command, behind it
 
 
 @dataclass
@@ -93,27 +89,6 @@ RUNS = {
 NO_COMMAND = {"python -m starter", "python -m starter VERB …", "python -m starter status RUN_ID", "grader error", "for attempt in range(5)"}
 DIFFERS = [(r"[0-9a-f]{32}", "ID"), (r"[0-9a-f]{8}…", "ID…"), (r"\d+\.\d+ ?s\b( \(\d+:\d+:\d+\))?", "T"), (r" +\d+/s", " RATE"), (r" +\d+ points", " N points"),
            (r"={3,}", "==="), (r"[ \t]+", " ")]   # from run to run, and the widths of columns
-
-
-def pages():
-    """(name, text) of every page; of a notebook what is written between its cells."""
-    for path in (KIT / "README.md", *sorted(KIT.glob("labs/[0-9][0-9]/README.md")), KIT / "labs/CONTRACT.md", KIT / "grader/README.md"):
-        yield path.relative_to(KIT).as_posix(), path.read_text(encoding="utf-8")
-    for path in sorted(KIT.glob("notebooks/*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        yield path.relative_to(KIT).as_posix(), "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-
-
-def commands_of(text):
-    """(command, the lines that the page shows of what it prints) of each command of a page."""
-    for kind, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-        if kind == "sh":
-            yield from ((NOTES.sub("", line), []) for line in block.splitlines())
-        else:
-            for said in re.split(r"^\$ ", block, flags=re.M)[1:]:
-                command, *shown = said.splitlines()
-                yield command, shown
-    yield from ((span, []) for span in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)) if COMMAND.fullmatch(span))
 
 
 def tried():

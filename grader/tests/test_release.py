@@ -17,6 +17,7 @@ from grader.release.contents import contents
 from grader.release.leaks import leaks
 from grader.release.proof import Unproven, prove_clone
 from grader.suites import LABS
+from grader.tests.pages import prose_of
 
 from labs.command.refused import Refused
 from labs.command.shipped import files_of, shipped_starter
@@ -71,7 +72,7 @@ def test_its_notebooks_are_those_that_need_no_solutions(kit):
 
 def test_what_its_pages_link_to_is_there(kit):
     pages = [kit / "README.md", *kit.glob("labs/*/README.md"), *kit.glob("notebooks/*.ipynb")]
-    links = {(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())}
+    links = {(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", prose_of(page))}
     missing = {f"{page.relative_to(kit)}: {link}" for page, link in links if not (page.parent / link).exists()}
     assert len(links) > 10 and not {one for one in missing if "solutions/" not in one}, missing
 
