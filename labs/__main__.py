@@ -115,6 +115,20 @@ def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is sw
 
 
 @app.command()
+def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each scenario are tried, evenly spread.")] = 15,
+            runs: Annotated[int, typer.Option(metavar="N", min=1, help="How often a run and a resume are timed.")] = 5,
+            seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
+            only: Annotated[list[str], typer.Option(metavar="NAME", help="Only this program of solutions/engines; again for more than one.")] = (),
+            as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object too.")] = False):
+    """Sweep and measure the programs on durable-execution engines, as one writes them first and mended; write solutions/engines/figures.json.
+
+    The notebook 08-engines reads that file. It takes some minutes: an engine's start is longer than all of the flow.
+    """
+    from .command.engines import make_figures
+    raise typer.Exit(make_figures(points, runs, seed, only, as_json))
+
+
+@app.command()
 def doctor():
     """Look whether the labs can run here, how this machine can kill and confine a program, and how to mend what lacks."""
     from .command.doctor import show_doctor

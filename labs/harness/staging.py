@@ -22,7 +22,7 @@ DO_SOMETHING = {"antigravity", "idlelib", "test", "this", "turtledemo"}   # modu
 SHIPPED = Path(__file__).resolve().with_name("starter.zip")  # the starter as it was before anybody edited it
 AS_IS = "-as-is"   # ends the name of an engine's program as one writes it first: an overlay over the mended one
 GIVEN = ("__main__.py", "conversation.py", "exits.py", "flow.py", "outside.py")  # files of a program that began as the starter
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml", "engine.toml")
 
 
 class NoProgram(Exception):

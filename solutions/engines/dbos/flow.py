@@ -12,6 +12,7 @@ from .exits import Refused
 
 YEAR = 365 * 24 * 3600  # seconds
 words = queue.SimpleQueue()  # what the workflow's thread tells the main one
+new_doubt = threading.Event()
 
 
 def start(ticket, run_id=None):
@@ -83,7 +84,9 @@ def attempt(step, *arguments):
         try:
             return step(key, *arguments)
         except CannotKnow as error:
-            words.put(doubt(str(error)) and "waiting")
+            doubt(str(error))
+            if new_doubt.is_set():   # and not one that was read from the record, on the way back to where it was
+                words.put("waiting")
             DBOS.recv("doubt", timeout_seconds=YEAR)
         except outside.OutsideError as error:
             failures += 1
@@ -100,6 +103,8 @@ def begin(step, key):
 
 @DBOS.step(name="doubt")
 def doubt(reason):
+    """Record that nobody can know now."""
+    new_doubt.set()
     return reason
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import logging
 import os
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -16,6 +17,7 @@ from .storage import in_home
 STEPS = ("triage", "refund", "reply")
 EFFECTS = ("refund", "reply")
 STATES = {"SUCCESS": "done", "ERROR": "failed"}
+logging.getLogger("dbos").setLevel(logging.CRITICAL)  # what is wrong is said in one line, and that is ours
 
 
 @event.listens_for(Engine, "connect")
@@ -78,10 +80,13 @@ def every(state=None):
 
 
 def _record(client, workflow):
-    results, effects, attempts, last, ended = {}, {}, {}, None, workflow.updated_at
+    results, effects, attempts, doubt, ended = {}, {}, {}, None, workflow.updated_at
     for one in client.list_workflow_steps(workflow.workflow_id):
-        name, last, ended = one["function_name"], one, max(ended, one["completed_at_epoch_ms"] or 0)
-        if name == "begin":
+        name, ended = one["function_name"], max(ended, one["completed_at_epoch_ms"] or 0)
+        if name == "doubt":
+            doubt = one["output"]
+        elif name == "begin":
+            doubt = None
             step = one["output"]["step"]
             attempts[step] = attempts.get(step, 0) + 1
             if step in EFFECTS:
@@ -91,12 +96,12 @@ def _record(client, workflow):
             if name in effects:
                 effects[name]["state"] = "done"
     state = STATES.get(workflow.status, "running")
-    if state == "running" and last and last["function_name"] == "doubt":
+    if state == "running" and doubt:
         state = "waiting"
     return {"id": workflow.workflow_id, "task": workflow.input["args"][0],
             "step": next((step for step in STEPS if step not in results), None), "results": results, "effects": effects,
             "attempts": attempts, "state": state,
-            "reason": last["output"] if state == "waiting" else str(workflow.error) if state == "failed" else None,
+            "reason": doubt if state == "waiting" else str(workflow.error) if state == "failed" else None,
             "updated_at": datetime.fromtimestamp(ended / 1000, timezone.utc).isoformat(timespec="microseconds")}
 
 
