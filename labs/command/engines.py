@@ -26,7 +26,8 @@ from rich.console import Console
 from labs.harness.ground import Ground
 from labs.harness.kills.boundary import killed_at
 from labs.harness.staging import AS_IS, KIT
-from labs.harness.sweeps import KINDS, sweep
+from labs.harness.sweeps import DOUBLE, KINDS, sweep
+from labs.harness.sweeps.double import PAIRS
 from labs.harness.sweeps.trial import RUN
 from labs.harness.tickets import make_ticket
 
@@ -79,6 +80,8 @@ def make_figures(points=15, runs=5, seed=1, only=None, as_json=False):
 
     Of each kind's scenarios about `points` points are tried, evenly spread. Times are medians of `runs`. Raises Refused.
     """
+    if not FOLDER.is_dir():
+        raise Refused("this kit has no solutions/: whoever gave it to you has them")
     chosen = [program for program in programs() if not only or program.name in only]
     if unknown := set(only or ()) - {program.name for program in chosen}:
         raise Refused(f"there is no program {unknown.pop()} in solutions/engines; there are {', '.join(program.name for program in programs())}")
@@ -141,7 +144,8 @@ def _figures(program, points, runs, seed, console):
 
 def _swept(ground, kind, ticket):
     """What a kind of sweep found: how many points there were, how many were tried, how many were bad, and by what rule and how."""
-    ground.offered, began = 0, time.monotonic()
+    # Pairs are drawn, and not taken from a list of all: there it is the ground's `every` that says how many.
+    ground.offered, ground.every, began = PAIRS if kind == DOUBLE else 0, max(1, PAIRS // ground.most) if kind == DOUBLE else 1, time.monotonic()
     outcomes, why, could_not = [], {}, None
     for result in sweep(ground, kind, ticket, scenarios=scenarios_of(kind, LAB)):
         outcomes += result.outcomes
