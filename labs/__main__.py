@@ -119,13 +119,18 @@ def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About 
             runs: Annotated[int, typer.Option(metavar="N", min=1, help="How often a run and a resume are timed.")] = 5,
             seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
             only: Annotated[list[str], typer.Option(metavar="NAME", help="Only this program of solutions/engines; again for more than one.")] = (),
+            kind: Annotated[list[str], typer.Option(metavar="KIND", help="Renew only this kind of sweep in the figures; again for more than one.")] = (),
             as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object too.")] = False):
     """Sweep and measure the programs on durable-execution engines, as one writes them first and mended; write solutions/engines/figures.json.
 
     The notebook 08-engines reads that file. It takes some minutes: an engine's start is longer than all of the flow.
     """
+    from labs.harness.sweeps import KINDS
+
     from .command.engines import make_figures
-    raise typer.Exit(make_figures(points, runs, seed, only, as_json))
+    if unknown := set(kind) - set(KINDS):
+        raise Refused(f"there is no kind of sweep called {unknown.pop()}; there are {', '.join(KINDS)}")
+    raise typer.Exit(make_figures(points, runs, seed, only, [one for one in KINDS if one in kind], as_json))
 
 
 @app.command()

@@ -75,10 +75,11 @@ def programs():
             for name in names for whole in (name + AS_IS, name)]
 
 
-def make_figures(points=15, runs=5, seed=1, only=None, as_json=False):
+def make_figures(points=15, runs=5, seed=1, only=None, kinds=None, as_json=False):
     """Sweep and measure the programs, or those whose names are in `only`, and write FIGURES. Returns an exit code.
 
-    Of each kind's scenarios about `points` points are tried, evenly spread. Times are medians of `runs`. Raises Refused.
+    Of each kind's scenarios about `points` points are tried, evenly spread. Times are medians of `runs`. With `kinds` only these kinds of sweep are
+    renewed in what there is of the same program. Raises Refused.
     """
     if not FOLDER.is_dir():
         raise Refused("this kit has no solutions/: whoever gave it to you has them")
@@ -88,9 +89,13 @@ def make_figures(points=15, runs=5, seed=1, only=None, as_json=False):
     lacking = [name for program in chosen for name in program.needs if not installed(name)]
     if lacking:
         raise Refused(f"{lacking[0]} is not installed: pip install -e '.[engines]' -c .ci/constraints.txt")
-    console, figures = Console(stderr=True, highlight=False), json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    console, figures = Console(stderr=True, highlight=False), {}
     for program in chosen:
-        figures[program.name] = _figures(program, points, runs, seed, console)
+        figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+        known = figures.get(program.name, {})
+        if kinds and known.get("fingerprint") != program.fingerprint:
+            raise Refused(f"there are no figures of {program.name} as it is now; measure all of it, without --kind")
+        figures[program.name] = _figures(program, points, runs, seed, console, kinds or KINDS, known if kinds else None)
         FIGURES.write_text(json.dumps(dict(sorted(figures.items())), indent=1) + "\n")
     if as_json:
         print(json.dumps({program.name: figures[program.name] for program in chosen}))
@@ -120,7 +125,7 @@ class Sampled(Ground):
         return [points[int((number + first) * len(points) / self.most)] for number in range(self.most)]
 
 
-def _figures(program, points, runs, seed, console):
+def _figures(program, points, runs, seed, console, kinds, known):
     console.print(f"[bold]{program.name}[/]", soft_wrap=True)
     measured = {"date": time.strftime("%Y-%m-%d"), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
                 "kernel": f"{platform.system()} {platform.release().split('-')[0]}", "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1),
@@ -131,11 +136,13 @@ def _figures(program, points, runs, seed, console):
     with proving_ground(FOLDER / program.name, None, seed, program.preload, partial(Sampled, most=points)) as ground:
         if unfit := preflight(ground, ticket):
             raise Refused(f"{program.name} {unfit.why}")
-        found["kinds"] = {}
-        for kind in KINDS:
+        found["kinds"] = dict(known["kinds"]) if known else {}
+        for kind in kinds:
             with console.status(kind):
                 found["kinds"][kind] = _swept(ground, kind, ticket)
             console.print(f"  {kind:<8} {json.dumps(found['kinds'][kind])[:200]}", soft_wrap=True, style="dim")
+        if known:
+            return {**found, "measured": {**measured, "load": known["measured"]["load"]}, "times": known["times"]}
         with console.status("times"):
             found["times"] = {"runs": runs, "start": _timed(ground, ticket, runs), "resume": _timed(ground, ticket, runs, killed=True)}
     console.print(f"  {json.dumps(found['times'])}", soft_wrap=True, style="dim")

@@ -11,7 +11,7 @@ import importlib, os, sys, threading
 for name in sys.argv[1:]:
     importlib.import_module(name)
 threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
-sys.exit(f"it starts {threads - 1} threads when it is imported" if threads > 1 else 0)
+sys.exit(f"it starts {threads - 1} thread{'s' * (threads > 2)} when it is imported" if threads > 1 else 0)
 """
 
 

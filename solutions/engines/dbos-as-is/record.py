@@ -89,6 +89,10 @@ def _record(client, workflow):
     state = STATES.get(workflow.status, "running")
     if state == "running" and doubt:
         state = "waiting"
+    if state == "running" and len(results) == len(STEPS):
+        # The last step has ended, and the workflow not yet: until then the run is still on that step.
+        del results["reply"]
+        effects.update({"reply": {**effects["reply"], "state": "started"}} if "reply" in effects else {})
     return {"id": workflow.workflow_id, "task": workflow.input["args"][0],
             "step": next((step for step in STEPS if step not in results), None), "results": results, "effects": effects,
             "attempts": attempts, "state": state,

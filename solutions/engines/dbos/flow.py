@@ -92,13 +92,19 @@ def attempt(step, *arguments):
             failures += 1
             if retry.is_final(error) or failures == retry.MOST_FAILURES:
                 raise Failed(f"{step.__name__} failed after {retry.times(failures)}; the last answer: {error}") from None
-            retry.pause(failures, error)
+            pause(failures, error)
 
 
 @DBOS.step(name="begin")
 def begin(step, key):
     """Record that a step is about to act, and the key that it acts under: the same for every attempt."""
     return {"step": step, "key": key or os.urandom(16).hex()}
+
+
+@DBOS.step(name="pause")
+def pause(failures, error):
+    """Wait before the next attempt: a step, so that nobody waits again who only comes by here on the way back."""
+    retry.pause(failures, error)
 
 
 @DBOS.step(name="doubt")
