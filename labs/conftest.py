@@ -12,6 +12,8 @@ from dataclasses import replace
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
+from labs.command.preload import checked
+from labs.command.refused import Refused
 from labs.harness import killmap, manifest, processes, sandbox, side_by_side, story, verdict
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
@@ -33,6 +35,8 @@ def pytest_addoption(parser):
                     "where it is not `python -m starter`")
     group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
     group.addoption("--lab-sample", metavar="N", type=int, default=1, help="sweeps kill at every N-th of their points (default: at every one)")
+    group.addoption("--lab-preload", metavar="MODULE", action="append", default=[], help="an installed module that is loaded once, and not at each "
+                    "start: for a program whose framework takes long to import; again for more than one")
     group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
     group.addoption("--lab-continue", action="store_true", help="leave out what FILE says has ended")
     group.addoption("--lab-evidence", metavar="DIR", help="where evidence is kept (default: .lab-evidence)")
@@ -100,8 +104,8 @@ def lab_session(request):
     with scratch() as folder:
         path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
         try:
-            session.staged = stage(path, folder / "staged", options.command)
-        except NoProgram as error:
+            session.staged = replace(stage(path, folder / "staged", options.command), preload=checked(options.lab_preload))
+        except (NoProgram, Refused) as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         session.folder = folder
         session.confine()
@@ -124,7 +128,8 @@ def programs(lab_session, request):
         account = lab_session.server.open_account(f"{request.node.nodeid} {next(within)}")
         ground = lab_session.ground
         # What is confined is started in the sandbox; there a keeper knows what became of it.
-        confined = {"forks": ground.forks, "executed": True, "cell": ground.cell} if ground.cell else {}
+        confined = {"forks": ground.forks, "executed": True, "cell": ground.cell} if ground.cell else \
+            {"forks": ground.forks} if lab_session.staged.preload else {}
         program = Program(lab_session.staged, lab_session.folder / f"program-{number}", lab_session.server, account,
                           seed=lab_session.seed, **confined, **options)
         made.append(program)
@@ -212,7 +217,8 @@ def pytest_pyfunc_call(pyfuncitem):
     for program in made:
         program.outside.drop()
         program.discard()
-    if not pyfuncitem.config.stash[SESSION].cell:   # there the keepers have seen all, and they live on themselves
+    session = pyfuncitem.config.stash[SESSION]
+    if not (session.cell or session.staged and session.staged.preload):   # there the keepers have seen all, and they live on themselves
         left += processes.survivors(known)
     if left and error is None:
         error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")
