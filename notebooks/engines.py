@@ -94,13 +94,14 @@ def figures():
 
 def part(name, *wanted):
     """The source of these functions and variables of the program's flow, in the order of the file; a `for` that follows a variable belongs to it."""
-    text, found, belongs = source(name), [], False
+    text, found, belongs, kind = source(name), [], False, None
     for node in ast.parse(text).body:
         names = [node.name] if isinstance(node, ast.FunctionDef) else [target.id for target in node.targets] if isinstance(node, ast.Assign) else []
         belongs = bool(set(names) & set(wanted)) or belongs and not names
         if belongs:
             first = min([node.lineno, *(line.lineno for line in getattr(node, "decorator_list", ()))])
-            separate = ["", ""] if found and isinstance(node, ast.FunctionDef) else []
+            separate = ["", ""] if found and ast.FunctionDef in (type(node), kind) else []
+            kind = type(node)
             found += [*separate, *text.splitlines()[first - 1:node.end_lineno]]
     return "\n".join(found)
 
@@ -158,10 +159,11 @@ def bad_points():
         axes.set_xticks([place * (len(kinds) + 1.5) + number for place in range(len(NAMES)) for number in range(len(kinds))],
                         kinds * len(NAMES), rotation=60)
         for place, name in enumerate(NAMES):
-            axes.text(place * (len(kinds) + 1.5) + (len(kinds) - 1) / 2, 100, TITLES[name], ha="center", weight="bold")
-        axes.set_ylim(0, 106)
+            axes.text(place * (len(kinds) + 1.5) + (len(kinds) - 1) / 2, 107, TITLES[name], ha="center", weight="bold")
+        axes.set_ylim(0, 130)
+        axes.set_yticks(range(0, 101, 20))
         axes.set_ylabel("% of the tried points")
-        axes.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.93))
+        axes.legend(frameon=False, loc="upper right", ncols=2)
 
     words = "\n".join(f"{name}: " + ", ".join(f"{kind} {part:.0%}" for kind, part in zip(kinds, shares)) for name, shares in share.items())
     return plot("Where a kill breaks a rule", words, draw, 360)

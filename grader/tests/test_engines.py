@@ -48,6 +48,11 @@ def needs(name):
         pytest.skip(f"no {lacking[0]}: pip install -e '.[engines]'")
 
 
+def program(name):
+    """The words that have the checks start a program, its engine loaded once."""
+    return ["--program", f"solutions/engines/{name}", *(word for module in PROGRAMS[name].preload for word in ("--lab-preload", module))]
+
+
 def test_each_engine_has_a_program_as_it_is_and_a_mended_one(figures):
     assert {name.removesuffix(AS_IS) for name in PROGRAMS} == set(MENDED) == {"sqlite", "dbos", "langgraph"}
     assert set(figures) == set(PROGRAMS)
@@ -95,7 +100,7 @@ def test_killed_between_the_refund_and_its_answer_only_a_mended_program_refunds_
 def test_a_program_keeps_the_contract_or_breaks_what_is_said_of_it(name, tmp_path):
     needs(name)
     suites = SUITES if PROGRAMS[name].as_is else SUITES + CLOSELY
-    _, output, results = run_suites(*suites, "--program", f"solutions/engines/{name}", results=tmp_path / "results.jsonl")
+    _, output, results = run_suites(*suites, *program(name), results=tmp_path / "results.jsonl")
     assert set(results) >= {"01", "02", "03", "05"}, output
     assert failed_checks(results) == (BROKEN_AS_IS if PROGRAMS[name].as_is else set()), output
 
@@ -105,8 +110,7 @@ def test_a_program_keeps_the_contract_or_breaks_what_is_said_of_it(name, tmp_pat
 @pytest.mark.parametrize("name", MENDED)
 def test_a_mended_program_is_finished_at_every_fortieth_line(name, tmp_path):
     needs(name)
-    _, output, results = run_suites("labs/03/test_killed_at_every_line.py", "--program", f"solutions/engines/{name}", "--lab-sample", "40",
-                                    results=tmp_path / "results.jsonl")
+    _, output, results = run_suites("labs/03/test_killed_at_every_line.py", *program(name), "--lab-sample", "40", results=tmp_path / "results.jsonl")
     assert results and not failed_checks(results), output
 
 
