@@ -57,6 +57,7 @@ def test_each_engine_has_a_program_as_it_is_and_a_mended_one(figures):
     assert {name.removesuffix(AS_IS) for name in PROGRAMS} == set(MENDED) == {"sqlite", "dbos", "langgraph"}
     assert set(figures) == set(PROGRAMS)
     assert {path.parent.name for path in FOLDER.glob("*/flow.py")} == set(PROGRAMS)
+    assert all(sorted(path.name for path in (FOLDER / name).iterdir() if path.is_file()) == ["flow.py"] for name in PROGRAMS if name.endswith(AS_IS))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -93,6 +94,16 @@ def test_killed_between_the_refund_and_its_answer_only_a_mended_program_refunds_
         assert trial.last.code == 0 and len(trial.program.outside.of("model")) == 1
         assert set(judged(trial)) == ({2, 3} if PROGRAMS[name].as_is else set())
         assert len(trial.program.outside.refunds) == (2 if PROGRAMS[name].as_is else 1)
+
+
+def test_checks_load_an_engine_once(tmp_path):
+    """That of lab 03 starts it again and again, and passes: the processes are forked from one that has the engine, and none outlives it."""
+    needs("langgraph")
+    check = "labs/03/test_resume.py::test_killed_between_two_and_three_it_goes_on_at_three"
+    code, output, results = run_suites(check, *program("langgraph"), results=tmp_path / "results.jsonl")
+    assert code == 0 and results and not failed_checks(results), output
+    code, output, _ = run_suites(check, *program("sqlite"), "--lab-preload", "no_such_module", results=tmp_path / "others.jsonl")
+    assert code == pytest.ExitCode.USAGE_ERROR and "no_such_module cannot be loaded beforehand" in output
 
 
 @pytest.mark.parametrize("name", ["sqlite-as-is", *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS if name != "sqlite-as-is")])

@@ -6,13 +6,20 @@ import sys
 import threading
 
 from dbos import DBOS, SetWorkflowID
+from sqlalchemy import Engine, event
 
-from . import conversation, outside, record, retry
+from . import alone, conversation, outside, record, retry
 from .exits import Refused
 
 YEAR = 365 * 24 * 3600  # seconds
 words = queue.SimpleQueue()  # what the workflow's thread tells the main one
 new_doubt = threading.Event()
+
+
+@event.listens_for(Engine, "connect")
+def survive_a_power_cut(connection, _):
+    # SQLite's default does not sync the deletion of the journal, which is what ends a commit: see storage.py.
+    connection.execute("PRAGMA synchronous = EXTRA")
 
 
 def start(ticket, run_id=None):
@@ -40,7 +47,7 @@ def runs(state=None):
 
 
 def work(run_id, ticket):
-    with record.claim(run_id):
+    with alone.claim(run_id):
         known = record.find(run_id)
         if known and known["state"] in ("done", "failed"):
             return known["state"]

@@ -1,29 +1,20 @@
 """The record, read from what DBOS keeps of each workflow: its input, its status, and one row for each step that has ended."""
 
-import fcntl
-import hashlib
 import logging
 import os
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from dbos import DBOSClient
-from sqlalchemy import Engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
-from .exits import Busy, Refused, Unreadable
+from .exits import Refused, Unreadable
 from .storage import in_home
 
 STEPS = ("triage", "refund", "reply")
 EFFECTS = ("refund", "reply")
 STATES = {"SUCCESS": "done", "ERROR": "failed"}
 logging.getLogger("dbos").setLevel(logging.CRITICAL)  # what is wrong is said in one line, and that is ours
-
-
-@event.listens_for(Engine, "connect")
-def _survive_a_power_cut(connection, _):
-    # SQLite's default does not sync the deletion of the journal, which is what ends a commit: see storage.py.
-    connection.execute("PRAGMA synchronous = EXTRA")
 
 
 def path():
@@ -107,14 +98,3 @@ def _record(client, workflow):
             "attempts": attempts, "state": state,
             "reason": doubt if state == "waiting" else str(workflow.error) if state == "failed" else None,
             "updated_at": datetime.fromtimestamp(ended / 1000, timezone.utc).isoformat(timespec="microseconds")}
-
-
-def claim(run_id):
-    """Work on a run alone until the returned file is closed. Raises Busy. The kernel drops the lock when its holder dies."""
-    locks = open(in_home("locks"), "ab")
-    try:
-        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(hashlib.sha256(run_id.encode()).hexdigest()[:15], 16))
-    except (BlockingIOError, PermissionError):
-        locks.close()
-        raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
-    return locks

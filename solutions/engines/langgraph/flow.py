@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from . import conversation, outside, record, retry
+from . import alone, conversation, outside, record, retry
 from .exits import Refused
 
 
@@ -28,7 +28,7 @@ class Run(TypedDict, total=False):
 def start(ticket, run_id=None):
     """Write the run down, then work on it. Returns the state that the run ended in."""
     run_id = run_id or os.urandom(16).hex()
-    with record.claim(run_id), record.checkpoints() as saver:
+    with alone.claim(run_id), record.checkpoints() as saver:
         known = record.find(saver, run_id)
         if known and known["task"] != ticket:
             raise Refused(f"run {run_id} is about another ticket; choose another id")
@@ -41,7 +41,7 @@ def start(ticket, run_id=None):
 def resume(run_id):
     """Go on with a run from its last checkpoint. Returns the state that it ended in."""
     record.read(run_id)
-    with record.claim(run_id), record.checkpoints() as saver:
+    with alone.claim(run_id), record.checkpoints() as saver:
         return work(saver, run_id)
 
 

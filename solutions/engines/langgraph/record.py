@@ -1,14 +1,12 @@
 """The record, read from the latest checkpoint that LangGraph keeps of each run; a run is a thread."""
 
-import fcntl
-import hashlib
 import os
 import sqlite3
 from contextlib import contextmanager
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from .exits import Busy, Refused, Unreadable
+from .exits import Refused, Unreadable
 from .storage import in_home
 
 STEPS = ("triage", "refund", "reply")
@@ -66,14 +64,3 @@ def _record(latest):
             "effects": {step: {"key": key, "state": "done" if step in results else "started"} for step, key in values.get("keys", {}).items()},
             "attempts": values.get("attempts", {}), "state": state,
             "reason": doubt[0].value if state == "waiting" else values.get("gave_up"), "updated_at": latest.checkpoint["ts"]}
-
-
-def claim(run_id):
-    """Work on a run alone until the returned file is closed. Raises Busy. The kernel drops the lock when its holder dies."""
-    locks = open(in_home("locks"), "ab")
-    try:
-        fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(hashlib.sha256(run_id.encode()).hexdigest()[:15], 16))
-    except (BlockingIOError, PermissionError):
-        locks.close()
-        raise Busy(f"another process works on run {run_id}; `python -m starter status {run_id}` shows how far it is") from None
-    return locks
