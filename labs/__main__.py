@@ -76,7 +76,9 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
           lab: Annotated[str, typer.Option(metavar="NN", help="Judge by the rules that a program keeps after this lab: 01, 02, 03 or 05.")] = "05",
           as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
           command: Annotated[str, typer.Option(metavar="LINE", help="The command line that starts the program in a copy of DIR, where it "
-                                               "is not Python.")] = None):
+                                               "is not Python.")] = None,
+          preload: Annotated[list[str], typer.Option(metavar="MODULE", help="An installed module that is loaded once, and not at each start: for one that takes "
+                                                     "long to import. Again for more than one.")] = ()):
     """Kill any program that keeps the contract at every line, before every system call, twice, in races, by power cut; say where it is unsafe.
 
     The contract is labs/CONTRACT.md: how the program is started, what it has to answer, and what it meets outside. A folder is run as a package, so its
@@ -98,7 +100,7 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
     lab = f"{int(lab):02}" if lab.isdecimal() else lab
     if lab not in OF_LAB:
         raise Refused(f"no sweep is judged by the rules of lab {lab}; there are {', '.join(OF_LAB)}")
-    raise typer.Exit(show_sweep(program, [one for one in KINDS if one in kind] or KINDS, seed, as_json, command, lab))
+    raise typer.Exit(show_sweep(program, [one for one in KINDS if one in kind] or KINDS, seed, as_json, command, lab, preload))
 
 
 @app.command()
@@ -110,6 +112,25 @@ def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is sw
     """
     from .command.bench import show_bench
     raise typer.Exit(show_bench(program, points))
+
+
+@app.command()
+def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each scenario are tried, evenly spread.")] = 15,
+            runs: Annotated[int, typer.Option(metavar="N", min=1, help="How often a run and a resume are timed.")] = 5,
+            seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
+            only: Annotated[list[str], typer.Option(metavar="NAME", help="Only this program of solutions/engines; again for more than one.")] = (),
+            kind: Annotated[list[str], typer.Option(metavar="KIND", help="Renew only this kind of sweep in the figures; again for more than one.")] = (),
+            as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object too.")] = False):
+    """Sweep and measure the programs on durable-execution engines, as one writes them first and mended; write solutions/engines/figures.json.
+
+    The notebook 08-engines reads that file. It takes some minutes: an engine's start is longer than all of the flow.
+    """
+    from labs.harness.sweeps import KINDS
+
+    from .command.engines import make_figures
+    if unknown := set(kind) - set(KINDS):
+        raise Refused(f"there is no kind of sweep called {unknown.pop()}; there are {', '.join(KINDS)}")
+    raise typer.Exit(make_figures(points, runs, seed, only, [one for one in KINDS if one in kind], as_json))
 
 
 @app.command()

@@ -24,7 +24,8 @@ def programs(lab_session, request):
         account = lab_session.server.open_account(f"{request.node.nodeid} {next(within)}")
         ground = lab_session.ground
         # What is confined is started in the sandbox; there a keeper knows what became of it.
-        confined = {"forks": ground.forks, "executed": True, "cell": ground.cell} if ground.cell else {}
+        confined = {"forks": ground.forks, "executed": True, "cell": ground.cell} if ground.cell else \
+            {"forks": ground.forks} if lab_session.staged.preload else {}
         program = Program(lab_session.staged, lab_session.folder / f"program-{number}", lab_session.server, account,
                           seed=lab_session.seed, **confined, **options)
         made.append(program)

@@ -16,7 +16,7 @@ AS_THEY_ARE = ("LICENSE", ".gitignore")                    # from the kit's top 
 WRITTEN = {"README.md": "README.md.jinja", "AGENTS.md": "AGENTS.md", "pyproject.toml": "pyproject.toml.jinja",
            ".github/workflows/labs.yml": "labs.yml.jinja"}   # by this release, from LEARNER
 LEFT_OUT = {"hidden", "__pycache__"}                       # folders of labs/
-NOT_THEIRS = {"08-engines.ipynb", "front_door.py", "front_door.svg"}   # of notebooks/: what shows solutions, and what this kit's README shows
+NOT_THEIRS = {"08-engines.ipynb", "engines.py", "front_door.py", "front_door.svg"}   # of notebooks/: what shows solutions, and what this kit's README shows
 
 
 def contents(kit=KIT):

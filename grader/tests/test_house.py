@@ -15,10 +15,11 @@ from labs.harness.outside import Outside
 from labs.harness.outside.account import KIND_OF
 from labs.harness.processes import DEADLINE
 from labs.harness.program import Program
-from labs.harness.staging import KIT, stage
+from labs.harness.staging import AS_IS, KIT, stage
 from labs.harness.sweeps.rules import RULES
 from labs.harness.sweeps.trial import RUN
 
+ENGINES = {"sqlite": set(), "dbos": {"dbos", "sqlalchemy"}, "langgraph": {"langgraph"}}   # what the programs on an engine may import besides
 PROGRAMS = [path for folder in ("starter", "solutions") for path in (KIT / folder).rglob("*.py")]
 SUITES = [path for path in (KIT / "labs").rglob("test_*.py")]
 
@@ -33,8 +34,9 @@ def imports_of(path):
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(KIT)))
-def test_programs_use_the_standard_library_alone(path):
-    assert set(imports_of(path)) <= sys.stdlib_module_names
+def test_programs_use_the_standard_library_alone_or_their_engine(path):
+    engine = path.parent.name.removesuffix(AS_IS) if path.parent.parent == KIT / "solutions" / "engines" else "sqlite"
+    assert set(imports_of(path)) <= sys.stdlib_module_names | ENGINES[engine]
 
 
 def test_nothing_imports_upward_and_nobody_imports_a_program():

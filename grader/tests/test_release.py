@@ -146,6 +146,7 @@ NO_SOLUTIONS = "this kit has no solutions/: whoever gave it to you has them"
     ("solution 1 --reveal", 2, f"labs: {NO_SOLUTIONS}\n"),
     ("reset 3 --yes", 2, f"labs: the starter before lab 03 needs the solutions before it, and {NO_SOLUTIONS}; `reset 01` needs none\n"),
     ("status --program solutions/03", 2, f"labs: {NO_SOLUTIONS}; name a folder that holds a program, like starter\n"),
+    ("engines", 2, f"labs: {NO_SOLUTIONS}\n"),
     ("sweep solutions/mistakes/act-then-record", 2, f"labs: {NO_SOLUTIONS}; name a folder that holds a program, like starter\n"),
     ("show", 2, "labs: no run has left a failed check here"),
     ("demo", 0, "2 refunds for one order: $128.30 and $128.15\n\nMake it one that survives this: labs/01/README.md\n"),

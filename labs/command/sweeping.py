@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +28,7 @@ from labs.harness.tickets import make_ticket
 from .kit import EVIDENCE, shown
 from .mapped import bad_lines
 from .preflight import preflight, refuse
+from .preload import checked
 from .refused import Refused
 
 NAMES = {"line": "at every line", "syscall": "before every system call", "double": "twice", "race": "in races", "power": "by power cut"}
@@ -39,21 +41,21 @@ EXIT_CODES = {PASSED: 0, NOT_APPLICABLE: 0, FAILED: 1, COULD_NOT: 3}
 
 
 @contextmanager
-def proving_ground(program, command, seed):
-    """A Ground for what `program` names. Raises Refused."""
+def proving_ground(program, command, seed, preload=(), make=Ground):
+    """A Ground for what `program` names, as `make` makes it; `preload` as in checked(). Raises Refused."""
     descendants.adopt_orphans()
     with scratch() as folder:
         try:
-            staged = stage(Path(program), folder / "staged", command)
+            staged = replace(stage(Path(program), folder / "staged", command), preload=checked(preload))
         except NoProgram as error:
             raise Refused(error) from None
-        with Outside(folder / "outside.sock", seed=seed) as server, Ground(staged, server, folder, seed) as ground:
+        with Outside(folder / "outside.sock", seed=seed) as server, make(staged, server, folder, seed) as ground:
             yield ground
             if server.errors:
                 raise server.errors[0]   # the outside is broken: nothing that it saw says anything about the program
 
 
-def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05"):
+def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="05", preload=()):
     """Sweep a program by these kinds and say what was found.
 
     Returns an exit code: 0, 1 for bad points, 2 for a program that does not even run undisturbed, 3 where something could not be checked, or
@@ -62,7 +64,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
     console = Console(highlight=False, stderr=as_json)
     results, ticket, began = {}, make_ticket(f"{seed} sweep"), time.strftime("%Y-%m-%d %H:%M:%S")
     try:
-        with proving_ground(program, command, seed) as ground:
+        with proving_ground(program, command, seed, preload) as ground:
             about = {"began": began, "program": str(program), "seed": seed, "what": "sweep", "lab": lab}
             with console.status("one run that nobody kills"):
                 unfit = preflight(ground, ticket)

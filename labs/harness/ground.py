@@ -34,7 +34,7 @@ class Ground:
                 self._forks.close()
                 self._forks = None
             if self._forks is None:
-                self._forks = ForkServer(self.staged.folder, self.staged.imports, self.cell)
+                self._forks = ForkServer(self.staged.folder, (*self.staged.imports, *self.staged.preload), self.cell)
             return self._forks
 
     def program(self, name, forked=True, like=None, **options):

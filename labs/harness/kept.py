@@ -26,7 +26,7 @@ _STARTER = ThreadPoolExecutor(1)
 class ForkServer:
     """The server as its user sees it. Close it, or use it as a context.
 
-    `folder` is that of a staged program, whose compiled files are read once; `modules` of the standard library are loaded for all.
+    `folder` is that of a staged program, whose compiled files are read once; `modules` are loaded once for all starts, none of them the program's own.
     With `cell`, a Cell, it runs in a sandbox, and so does all that it starts.
     """
 

@@ -20,8 +20,9 @@ from .scratch import remove
 KIT = Path(__file__).resolve().parents[2]
 DO_SOMETHING = {"antigravity", "idlelib", "test", "this", "turtledemo"}   # modules that are not imported for what is in them
 SHIPPED = Path(__file__).resolve().with_name("starter.zip")  # the starter as it was before anybody edited it
+AS_IS = "-as-is"   # ends the name of an engine's program as one writes it first: an overlay over the mended one
 GIVEN = ("__main__.py", "conversation.py", "exits.py", "flow.py", "outside.py")  # files of a program that began as the starter
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".lab", ".lab-evidence", ".venv", ".pytest_cache", "mistake.toml", "engine.toml")
 
 
 class NoProgram(Exception):
@@ -32,7 +33,8 @@ class NoProgram(Exception):
 class Staged:
     """A program, copied to `folder`. Every start gets a Place of its own and runs `command` there.
 
-    `module` is the module that `command` has Python run, None where it is another command line.
+    `module` is the module that `command` has Python run, None where it is another command line. `preload` are installed modules that its
+    fork server loads once for all starts.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Staged:
     command: tuple
     module: str | None = None
     give: Callable = lambda path: None   # makes a path the program's own, where it runs as another user
+    preload: tuple = ()
 
     @cached_property
     def places(self):
@@ -120,8 +123,9 @@ def stage(program, folder, command=None):
 
     `program` is a path: a folder with a `__main__.py`; one that holds such a folder called `starter`; a solution of
     the kit by its lab (`solutions/03`: the starter as shipped under the overlays 01 to 03); a mistake of the kit
-    (`solutions/mistakes/NAME`: the finished program under that overlay); SHIPPED, the starter as shipped. With `command`, a command line, the whole
-    folder is copied and the command is run in it. Links are copied as links: what they lead to is not read here.
+    (`solutions/mistakes/NAME`: the finished program under that overlay); one on an engine (`solutions/engines/NAME`: the same); SHIPPED, the starter
+    as shipped. With `command`, a command line, the whole folder is copied and the command is run in it. Links are copied as links: what they lead to is
+    not read here.
     """
     program = Path(program).resolve()
     if program.is_relative_to(KIT / "solutions") and not (KIT / "solutions").is_dir():
@@ -164,6 +168,8 @@ def _layers(program):
         return [SHIPPED, *(layer for layer in overlays if layer.name <= program.name)]
     if program.parent == solutions / "mistakes":
         return [SHIPPED, *overlays, program]
+    if program.parent == solutions / "engines":
+        return [SHIPPED, *overlays, *dict.fromkeys((program.with_name(program.name.removesuffix(AS_IS)), program))]
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]

@@ -42,7 +42,8 @@ def pytest_pyfunc_call(pyfuncitem):
     for program in made:
         program.outside.drop()
         program.discard()
-    if not pyfuncitem.config.stash[SESSION].cell:   # there the keepers have seen all, and they live on themselves
+    session = pyfuncitem.config.stash[SESSION]
+    if not (session.cell or session.staged and session.staged.preload):   # there the keepers have seen all, and they live on themselves
         left += descendants.survivors(known)
     if left and error is None:
         error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")

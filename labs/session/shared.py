@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from labs.command.preload import checked
+from labs.command.refused import Refused
 from labs.harness import descendants, records, sandbox, side_by_side
 from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
@@ -25,6 +27,8 @@ def pytest_addoption(parser):
                     "where it is not `python -m starter`")
     group.addoption("--lab-seed", metavar="N", type=int, default=1, help="what every random choice comes from (default: 1)")
     group.addoption("--lab-sample", metavar="N", type=int, default=1, help="sweeps kill at every N-th of their points (default: at every one)")
+    group.addoption("--lab-preload", metavar="MODULE", action="append", default=[], help="an installed module that is loaded once, and not at each "
+                    "start: for a program whose framework takes long to import; again for more than one")
     group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
     group.addoption("--lab-continue", action="store_true", help="leave out what FILE says has ended")
     group.addoption("--lab-evidence", metavar="DIR", help="where evidence is kept (default: .lab-evidence)")
@@ -88,8 +92,8 @@ def lab_session(request):
     with scratch() as folder:
         path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
         try:
-            session.staged = stage(path, folder / "staged", options.command)
-        except NoProgram as error:
+            session.staged = replace(stage(path, folder / "staged", options.command), preload=checked(options.lab_preload))
+        except (NoProgram, Refused) as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         session.folder = folder
         session.confine()

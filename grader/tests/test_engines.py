@@ -1,0 +1,145 @@
+"""The programs on engines: what was measured is of the programs as they are, the mended ones keep the contract, the others break just what they are said to."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from grader.suites import failed_checks, run_suites
+from labs.command import preload
+from labs.command.engines import FIGURES, FOLDER, installed, lines_of, programs
+from labs.command.refused import Refused
+from labs.command.sweeping import proving_ground
+from labs.harness.staging import AS_IS, KIT
+from labs.harness.sweeps import KINDS
+from labs.harness.sweeps.rules import judged
+from labs.harness.sweeps.trial import RESUME, Trial
+from labs.harness.tickets import make_ticket
+
+PROGRAMS = {program.name: program for program in programs()}
+MENDED = [name for name, program in PROGRAMS.items() if not program.as_is]
+SUITES = ("labs/01/test_record.py", "labs/02/test_effects.py", "labs/03/test_resume.py", "labs/05/test_stopping.py")
+CLOSELY = ("labs/01/hidden/test_record_closely.py", "labs/02/hidden/test_keys.py", "labs/03/hidden/test_resume_closely.py",
+           "labs/05/hidden/test_stopping_closely.py", "labs/01/test_worksheet.py", "labs/04")
+#: The checks of SUITES that a program as it is fails, whatever its engine: no effect is recorded before it is sent, nothing is looked up, nobody claims a run.
+BROKEN_AS_IS = {
+    "01/test_record.py::test_a_finished_run_is_done_with_three_results",   # nothing says how often a step was begun
+    "02/test_effects.py::test_an_effect_is_recorded_before_the_outside_sees_it",
+    "02/test_effects.py::test_a_killed_effect_stays_started",
+    "02/test_effects.py::test_an_answered_effect_is_done",
+    "02/test_effects.py::test_every_run_and_step_has_a_key_of_its_own",
+    "03/test_resume.py::test_a_killed_run_is_finished",
+    "03/test_resume.py::test_two_processes_do_not_work_on_one_run",
+    "05/test_stopping.py::test_payments_that_stay_down_fail_the_run_after_five_attempts",
+    "05/test_stopping.py::test_what_passes_after_two_failures_is_done",
+    "05/test_stopping.py::test_a_mail_whose_answer_was_lost_is_looked_up",
+}
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return json.loads(FIGURES.read_text())
+
+
+def needs(name):
+    lacking = [package for package in PROGRAMS[name].needs if not installed(package)]
+    if lacking:
+        pytest.skip(f"no {lacking[0]}: pip install -e '.[engines]'")
+
+
+def program(name):
+    """The words that have the checks start a program, its engine loaded once."""
+    return ["--program", f"solutions/engines/{name}", *(word for module in PROGRAMS[name].preload for word in ("--lab-preload", module))]
+
+
+def test_each_engine_has_a_program_as_it_is_and_a_mended_one(figures):
+    assert {name.removesuffix(AS_IS) for name in PROGRAMS} == set(MENDED) == {"sqlite", "dbos", "langgraph"}
+    assert set(figures) == set(PROGRAMS)
+    assert {path.parent.name for path in FOLDER.glob("*/flow.py")} == set(PROGRAMS)
+    assert all(sorted(path.name for path in (FOLDER / name).iterdir() if path.is_file()) == ["flow.py"] for name in PROGRAMS if name.endswith(AS_IS))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_figures_are_of_the_program_as_it_is_now(figures, name):
+    found = figures[name]
+    assert found["fingerprint"] == PROGRAMS[name].fingerprint, f"measure it anew: labs engines --only {name}"
+    assert found["lines"] == lines_of(PROGRAMS[name]) and found["as_is"] == PROGRAMS[name].as_is
+    assert set(found["measured"]["engine"]) == set(PROGRAMS[name].needs) and found["measured"]["date"] and found["measured"]["python"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_kind_of_kill_was_tried(figures, name):
+    kinds = figures[name]["kinds"]
+    assert tuple(kinds) == KINDS
+    for kind in kinds.values():
+        assert 0 < kind["tried"] <= kind["points"] and not kind["could_not"] and kind["not_reached"] <= kind["tried"] / 10
+        assert kind["bad"] <= sum(kind["how"].values()) and set(kind["how"]) == set(kind["first"])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_mended_none_is_bad_and_as_they_are_each_repeats_an_effect(figures, name):
+    kinds = figures[name]["kinds"].values()
+    bad, repeated = sum(kind["bad"] for kind in kinds), sum(kind["repeated"] for kind in kinds)
+    assert (bad, repeated) == (0, 0) if not PROGRAMS[name].as_is else bad >= repeated > 0
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_killed_between_the_refund_and_its_answer_only_a_mended_program_refunds_once(name):
+    """One kill, so that every program really runs here: all the checks are in the slow tests."""
+    needs(name)
+    with proving_ground(FOLDER / name, None, 1, PROGRAMS[name].preload) as ground:
+        trial = Trial.prepared(ground, "killed", RESUME, make_ticket("engines"))
+        trial.finish()
+        assert trial.last.code == 0 and len(trial.program.outside.of("model")) == 1
+        assert set(judged(trial)) == ({2, 3} if PROGRAMS[name].as_is else set())
+        assert len(trial.program.outside.refunds) == (2 if PROGRAMS[name].as_is else 1)
+
+
+def test_checks_load_an_engine_once(tmp_path):
+    """That of lab 03 starts it again and again, and passes: the processes are forked from one that has the engine, and none outlives it."""
+    needs("langgraph")
+    check = "labs/03/test_resume.py::test_killed_between_two_and_three_it_goes_on_at_three"
+    code, output, results = run_suites(check, *program("langgraph"), results=tmp_path / "results.jsonl")
+    assert code == 0 and results and not failed_checks(results), output
+    code, output, _ = run_suites(check, *program("sqlite"), "--lab-preload", "no_such_module", results=tmp_path / "others.jsonl")
+    assert code == pytest.ExitCode.USAGE_ERROR and "no_such_module cannot be loaded beforehand" in output
+
+
+@pytest.mark.parametrize("name", ["sqlite-as-is", *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS if name != "sqlite-as-is")])
+@pytest.mark.timeout(900)
+def test_a_program_keeps_the_contract_or_breaks_what_is_said_of_it(name, tmp_path):
+    needs(name)
+    suites = SUITES if PROGRAMS[name].as_is else SUITES + CLOSELY
+    _, output, results = run_suites(*suites, *program(name), results=tmp_path / "results.jsonl")
+    assert set(results) >= {"01", "02", "03", "05"}, output
+    assert failed_checks(results) == (BROKEN_AS_IS if PROGRAMS[name].as_is else set()), output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", MENDED)
+def test_a_mended_program_is_finished_at_every_fortieth_line(name, tmp_path):
+    needs(name)
+    _, output, results = run_suites("labs/03/test_killed_at_every_line.py", *program(name), "--lab-sample", "40", results=tmp_path / "results.jsonl")
+    assert results and not failed_checks(results), output
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (("engines", "--only", "temporal"), "there is no program temporal in solutions/engines; there are dbos-as-is, dbos, langgraph-as-is"),
+    (("sweep", "solutions/engines/sqlite", "--preload", "no_such_module"), "no_such_module cannot be loaded beforehand: ModuleNotFoundError"),
+    (("engines", "--kind", "flood"), "there is no kind of sweep called flood"),
+])
+def test_what_cannot_be_measured_is_one_line(arguments, said):
+    ended = subprocess.run([sys.executable, "-m", "labs", *arguments], cwd=KIT, capture_output=True, text=True)
+    assert ended.returncode == 2 and said in ended.stderr and len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+def test_a_module_that_starts_a_thread_is_not_loaded_beforehand(tmp_path, monkeypatch):
+    """A thread does not come along into a fork: what it holds would be held for ever."""
+    (tmp_path / "restless.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n")
+    (tmp_path / "quiet.py").write_text("")
+    monkeypatch.setattr(preload, "_ALONE", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{preload._ALONE}")
+    with pytest.raises(Refused, match="restless cannot be loaded beforehand: it starts 1 thread when"):
+        preload.checked(["quiet", "restless"])
+    assert preload.checked(["quiet"]) == ("quiet",)
