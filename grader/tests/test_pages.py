@@ -51,6 +51,7 @@ RUNS = {
     "labs reset 03": Run(given={"03": "03 --yes"}),
     "labs doctor": Run("Python", code=None),
     "labs bench": Run("line", given={"bench": "bench --points 1"}, slow=True),
+    "labs engines": Run("sqlite", given={"engines": "engines --only sqlite --points 2 --runs 1"}, slow=True),
     "labs outside": Run(elsewhere=BY_HAND),
     "python -m labs outside": Run(elsewhere=BY_HAND),
     "python -m labs outside --pace 0": Run(elsewhere=BY_HAND),
