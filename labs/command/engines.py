@@ -75,7 +75,7 @@ def programs():
             for name in names for whole in (name + AS_IS, name)]
 
 
-def make_figures(points=15, runs=5, seed=1, only=None, kinds=None, as_json=False):
+def make_figures(points=40, runs=5, seed=1, only=None, kinds=None, as_json=False):
     """Sweep and measure the programs, or those whose names are in `only`, and write FIGURES. Returns an exit code.
 
     Of each kind's scenarios about `points` points are tried, evenly spread. Times are medians of `runs`. With `kinds` only these kinds of sweep are
