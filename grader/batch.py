@@ -22,7 +22,7 @@ from labs.harness.staging import KIT
 from . import intake, results, scoring
 from .journal import Journal
 from .progress import Checks
-from .results import Isolation, Outcome, Result, file_name
+from .results import Outcome, Result, file_name
 from .running import Options, Sessions, run_checks
 
 VERSION = metadata.version("killproof")

@@ -16,7 +16,7 @@ from labs.harness import manifest
 
 from . import batch, intake, isolation
 from .journal import Busy, held
-from .progress import Shown
+from .progress import Display
 from .results import Outcome, file_name, write_durably
 from .running import Options, Stopped
 
@@ -75,7 +75,7 @@ def _graded(work, console, jobs, engine, database):
         console.print(f"{already} of {len(work.chosen)} {'has' if already == 1 else 'have'} a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
-        with Shown(console, work.checks(waiting), len(work.chosen), already) as progress:
+        with Display(console, work.checks(waiting), len(work.chosen), already) as progress:
             def ended(name):
                 progress.say(one_line(work.result(name), name))
                 progress.ended(name)

@@ -89,7 +89,7 @@ class Checks:
                                      for item in items if item not in ended)
 
 
-class Shown:
+class Display:
     """The progress on a terminal while `with` lasts; elsewhere nothing. `already` of `submissions` were graded before."""
 
     def __init__(self, console, checks, submissions, already):

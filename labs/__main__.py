@@ -115,7 +115,7 @@ def bench(program: Annotated[str, typer.Argument(metavar="DIR", help="What is sw
 
 
 @app.command()
-def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each scenario are tried, evenly spread.")] = 15,
+def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About how many points of each scenario are tried, evenly spread.")] = 40,
             runs: Annotated[int, typer.Option(metavar="N", min=1, help="How often a run and a resume are timed.")] = 5,
             seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
             only: Annotated[list[str], typer.Option(metavar="NAME", help="Only this program of solutions/engines; again for more than one.")] = (),

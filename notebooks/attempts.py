@@ -5,7 +5,6 @@ import re
 from experiment import TICKET, trial
 from gaps import KILL, planted, statements
 from labs.harness.outside import Fault
-from pictures import grid
 from plots import BAD, GOOD, MUTED, plot
 
 STARTS = 7   # of a program that is killed at each; one that counts its attempts to five has ended by the sixth

@@ -20,15 +20,15 @@ from labs.harness.scratch import scratch
 from labs.harness.staging import AS_IS, stage
 
 NAMES = ("sqlite", "dbos", "langgraph")
-TITLES = {program.name: program.title for program in programs()}
+PROGRAMS = {program.name: program for program in programs()}
+TITLES = {name: program.title for name, program in PROGRAMS.items()}
 NO_BREAK = "\N{NO-BREAK SPACE}"
 BOTH = [name + ending for name in NAMES for ending in (AS_IS, "")]
 
 
 def source(name, file="flow.py"):
-    """The text of a file of a program in solutions/engines, wherever in its layers it is."""
-    layers = [FOLDER / name, FOLDER / name.removesuffix(AS_IS)]
-    return next(layer / file for layer in layers if (layer / file).exists()).read_text()
+    """The text of a file of a program in solutions/engines, from the uppermost of its layers that has it. Raises KeyError, StopIteration."""
+    return next(layer / file for layer in reversed(PROGRAMS[name].layers) if (layer / file).exists()).read_text()
 
 
 def changed(name, changes):
@@ -56,11 +56,10 @@ def on(name, changes=()):
     """
     descendants.adopt_orphans()
     known = {child.pid for child in descendants.living()}
-    preload = next(program.preload for program in programs() if program.name == name)
     with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
         stage(FOLDER / name, folder / "source")
         (folder / "source" / "starter" / "flow.py").write_text(changed(name, changes))
-        staged = replace(stage(folder / "source", folder / "staged"), preload=preload)
+        staged = replace(stage(folder / "source", folder / "staged"), preload=PROGRAMS[name].preload)
         with Ground(staged, server, folder, "notebooks") as ground:
             yield lambda: Trial(ground.program("trial"))
         if server.errors:

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from grader.results import CheckResult, Dropped, Figures, Isolation, LabResult, Outcome, Result, Status
+from grader.results import CheckResult, Figures, Isolation, LabResult, Outcome, Result, Status
 from grader.suites import LABS
 
 from labs.harness import killmap, timeline

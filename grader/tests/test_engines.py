@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from grader.suites import failed_checks, run_suites
-from labs.command import preload
+from labs.command import preload, sweeping
 from labs.command.engines import FIGURES, FOLDER, installed, lines_of, programs
 from labs.command.refused import Refused
 from labs.command.sweeping import proving_ground
@@ -16,6 +17,7 @@ from labs.harness.sweeps import KINDS
 from labs.harness.sweeps.rules import judged
 from labs.harness.sweeps.trial import RESUME, Trial
 from labs.harness.tickets import make_ticket
+from labs.session import failures
 
 PROGRAMS = {program.name: program for program in programs()}
 MENDED = [name for name, program in PROGRAMS.items() if not program.as_is]
@@ -104,6 +106,14 @@ def test_checks_load_an_engine_once(tmp_path):
     assert code == 0 and results and not failed_checks(results), output
     code, output, _ = run_suites(check, *program("sqlite"), "--lab-preload", "no_such_module", results=tmp_path / "others.jsonl")
     assert code == pytest.ExitCode.USAGE_ERROR and "no_such_module cannot be loaded beforehand" in output
+
+
+def test_a_command_that_a_reader_is_told_to_give_loads_the_same_modules():
+    options = SimpleNamespace(lab_seed=1, program="flow", lab_isolation=None, command=None, lab_preload=["dbos", "langgraph.graph"])
+    item = SimpleNamespace(path=KIT / "labs/03/test_resume.py", name="test_x",
+                           config=SimpleNamespace(option=options, invocation_params=SimpleNamespace(dir=KIT)))
+    for said in (failures._again(item), sweeping._not_tried("flow", None, "05", ["dbos", "langgraph.graph"])):
+        assert said.endswith("--program flow --lab-preload dbos --lab-preload langgraph.graph"), said
 
 
 @pytest.mark.parametrize("name", ["sqlite-as-is", *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS if name != "sqlite-as-is")])

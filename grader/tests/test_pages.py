@@ -121,6 +121,12 @@ def test_what_runs_elsewhere_is_there(place):
     assert f"def {name}(" in (Path(__file__).parent / file).read_text()
 
 
+@pytest.mark.parametrize("command", [command for command, run in RUNS.items() if run.elsewhere == CI])
+def test_what_a_new_machine_runs_is_in_its_script(command):
+    lines = (KIT / CI).read_text().splitlines()
+    assert command in lines or f".venv/bin/{command}" in lines
+
+
 @pytest.fixture
 def kit(tmp_path):
     """A copy of the kit, with the starter as shipped, whose commands work on it and not on this one."""

@@ -11,7 +11,6 @@ import pytest
 from labs.harness.staging import KIT
 
 
-
 def python_of(version):
     """A Python of this version that this machine has, on PATH or of pyenv; None where it has none."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":

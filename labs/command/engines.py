@@ -38,7 +38,7 @@ from .sweeping import proving_ground, scenarios_of
 FOLDER = KIT / "solutions" / "engines"
 FIGURES = FOLDER / "figures.json"
 LAB = "05"             # by whose rules they are judged
-GIVEN = {"__main__", "conversation", "exits", "outside"}   # modules that are the same in every program
+SAME_IN_ALL = {"__main__", "conversation", "exits", "outside"}   # modules of which no program has its own: they say nothing of what an engine takes
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def programs():
             for name in names for whole in (name + AS_IS, name)]
 
 
-def make_figures(points=15, runs=5, seed=1, only=None, kinds=None, as_json=False):
+def make_figures(points=40, runs=5, seed=1, only=None, kinds=None, as_json=False):
     """Sweep and measure the programs, or those whose names are in `only`, and write FIGURES. Returns an exit code.
 
     Of each kind's scenarios about `points` points are tried, evenly spread. Times are medians of `runs`. With `kinds` only these kinds of sweep are
@@ -152,7 +152,8 @@ def _figures(program, points, runs, seed, console, kinds, known):
 def _swept(ground, kind, ticket):
     """What a kind of sweep found: how many points there were, how many were tried, how many were bad, and by what rule and how."""
     # Pairs are drawn, and not taken from a list of all: there it is the ground's `every` that says how many.
-    ground.offered, ground.every, began = PAIRS if kind == DOUBLE else 0, max(1, PAIRS // ground.most) if kind == DOUBLE else 1, time.monotonic()
+    ground.offered, ground.every = (PAIRS, max(1, PAIRS // ground.most)) if kind == DOUBLE else (0, 1)
+    began = time.monotonic()
     outcomes, why, could_not = [], {}, None
     for result in sweep(ground, kind, ticket, scenarios=scenarios_of(kind, LAB)):
         outcomes += result.outcomes
@@ -191,12 +192,12 @@ def _children():
 
 
 def lines_of(program):
-    """Lines of code, without blank ones, comments and docstrings, of each module that its flow needs and that is not given: {file: lines}."""
+    """Lines of code, without blank ones, comments and docstrings, of each module that its flow needs, but for SAME_IN_ALL: {file: lines}."""
     folders = [*reversed(program.layers), *sorted((KIT / "solutions").glob("[0-9][0-9]"), reverse=True)]
     found, wanted = {}, ["flow"]
     while wanted:
         name = wanted.pop()
-        if name in GIVEN or f"{name}.py" in found:
+        if name in SAME_IN_ALL or f"{name}.py" in found:
             continue
         text = next(folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").exists()).read_text()
         found[f"{name}.py"] = _lines_of_code(text)

@@ -72,7 +72,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
                 return refuse(ground.staged.name, unfit, about, as_json)
             if not as_json:
                 console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}", soft_wrap=True)
-                console.print(Text(_not_tried(program, command, lab), "dim"), soft_wrap=True)
+                console.print(Text(_not_tried(program, command, lab, preload), "dim"), soft_wrap=True)
             for kind in kinds:
                 if lab < FIRST_RESUME and kind in (DOUBLE, RACE):
                     results[kind] = [Result(kind, not_applicable=f"a program resumes from lab {FIRST_RESUME} on")]
@@ -108,9 +108,11 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
     return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
 
 
-def _not_tried(program, command, lab):
+def _not_tried(program, command, lab, preload):
     words = ["pytest", *(["labs"] if lab >= FAILURES else [f"labs/{number}" for number in ("01", "02", "03") if number <= lab]), "--program", str(program)]
-    return f"no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: {shlex.join(words + (['--command', command] if command else []))}"
+    words += ["--command", command] if command else []
+    words += [word for module in preload for word in ("--lab-preload", module)]
+    return f"no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: {shlex.join(words)}"
 
 
 def scenarios_of(kind, lab):

@@ -4,6 +4,7 @@ Whoever watches a session reads them while it runs; and one that was killed, by 
 test of pytest: a check has one, or one for each of its parameters. It is known by (lab, check, name), like ("03", "test_resume.py::test_x",
 "test_x[before]"). The lines are
 
+    {"of": [hash of the submission, …]}             the first one, of a grader's file alone: what was judged, and by what; see grader/batch.py
     {"collected": [item, …]}                        what there is to do, in order
     {"began": name, "in": check, "of": lab}         an item begins
     {"lab", "check", "item", "status", …}           an item has ended; see labs/session/outcomes.py
@@ -46,7 +47,7 @@ def parsed(data):
 
 
 def mend(path):
-    """End a torn last line, so that the next one is a line of its own."""
+    """End a torn last line of a file, so that the next one is a line of its own. Raises FileNotFoundError."""
     with open(path, "rb+") as file:
         if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
             file.write(b"\n")
@@ -73,7 +74,7 @@ def ended(found):
 
 
 def waiting(found):
-    """The items that have not ended; never none before they were collected."""
+    """The items that have not ended. Before they were collected, one without a name stands for them: nothing is over yet."""
     items, done = collected(found), ended(found)
     return [item for item in items if item not in done] if items else [("", "", "")]
 

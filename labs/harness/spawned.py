@@ -14,7 +14,7 @@ from .processes import DEADLINE, ProgramFault
 class Spawned:
     """A program's process as our own child, in a process group of its own."""
 
-    killed, report, fault = False, None, None   # by anybody but us, and by whom
+    killed, report, fault = False, None, None   # what a Kept learns from its keeper: here is none, so nobody but us kills it, as far as we know
 
     def __init__(self, command, folder, environment):
         try:

@@ -107,6 +107,7 @@ def _again(item):
     # A graded program was copied to where it is no more; its author has it as starter/.
     words += ["--program", options.program] if options.program and not options.lab_isolation else []
     words += ["--command", options.command] if options.command else []
+    words += [word for module in options.lab_preload for word in ("--lab-preload", module)]
     return shlex.join(words)
 
 
