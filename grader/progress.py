@@ -1,4 +1,4 @@
-"""How far a batch is, counted in checks: a submission takes a minute or more, and one that is slow is not one that hangs."""
+"""How far a batch is, counted in tests of the checks (a check has one, or one for each of its parameters): a submission takes a minute or more, and one that is slow is not one that hangs."""
 
 import os
 import threading
@@ -135,5 +135,5 @@ class Display:
             left = checks.left(elapsed)
             pace = f", {60 * checks.made / elapsed:.0f} a minute" if checks.made else ""
             self._progress.update(self._task, description=f"graded {self._graded} of {self._submissions}", completed=checks.done, total=checks.total,
-                                  checks=f"{checks.done:,} of {counted(checks.total, 'check')}{pace}",
+                                  checks=f"{checks.done:,} of {counted(checks.total, 'test')}{pace}",
                                   left="" if left is None else f", about {timedelta(seconds=round(left))} left")
