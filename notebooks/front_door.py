@@ -12,7 +12,7 @@ def picture():
     with trial() as one:
         one.kill("mail", "before")
         one.start()
-        return one.timeline("Killed between the refund and the mail, and started again", "the customer was refunded twice").svg
+        return one.timeline("Killed after the refund, and started again: the customer is refunded twice").svg
 
 
 if __name__ == "__main__":

@@ -1,16 +1,32 @@
 """Does what a person does by hand: runs the outside in the foreground, and the starter against it."""
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
+from labs.command.durable import write_tree
+from labs.command.shipped import shipped_starter
 from labs.harness.staging import KIT
 
 PYTHON = [sys.executable, "-u", "-m"]
+
+
+@cache
+def shipped():
+    """A folder with starter/ as it was shipped, whatever somebody has made of this kit's."""
+    folder = Path(tempfile.mkdtemp(prefix="by-hand-"))
+    atexit.register(shutil.rmtree, folder)
+    write_tree(folder / "starter", shipped_starter())
+    return folder
 
 
 @contextmanager
@@ -32,5 +48,5 @@ def free_port():
 
 def starter(*arguments, home, address, **options):
     environment = {**os.environ, "LAB_HOME": str(home), "OUTSIDE": address, "OUTSIDE_KEY": "by-hand"}
-    return subprocess.run([*PYTHON, "starter", *arguments], cwd=KIT, env=environment, capture_output=True, text=True,
+    return subprocess.run([*PYTHON, "starter", *arguments], cwd=shipped(), env=environment, capture_output=True, text=True,
                           timeout=60, **options)

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 import pytest
-from grader.tests.by_hand import PYTHON, free_port, starter
+from grader.tests.by_hand import PYTHON, free_port, shipped, starter
 
 from labs.harness.staging import KIT
 
@@ -34,7 +34,7 @@ def test_a_request_whose_client_was_killed_during_the_pace_does_nothing(tmp_path
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     server.stdout.readline()
     environment = {**os.environ, "LAB_HOME": str(tmp_path), "OUTSIDE": f"http://127.0.0.1:{port}"}
-    run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=KIT, env=environment,
+    run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=shipped(), env=environment,
                            stdout=subprocess.PIPE)
     try:
         lines = []
@@ -58,7 +58,7 @@ def test_what_lab_01_does_by_hand(tmp_path):
     server.stdout.readline()   # now it listens
     address = f"http://127.0.0.1:{port}"
     environment = {**os.environ, "LAB_HOME": str(tmp_path), "OUTSIDE": address, "OUTSIDE_KEY": "by-hand"}
-    run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=KIT, env=environment, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=shipped(), env=environment, stdout=subprocess.PIPE, text=True)
     try:
         while not re.search("mail +request", line := server.stdout.readline()):
             assert line, "the outside has ended"
@@ -129,7 +129,7 @@ def test_the_starter_chats_until_its_memory_is_longer_than_the_models_window(out
 def test_ctrl_c_ends_the_starter_in_one_line(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environment = {**os.environ, "LAB_HOME": str(tmp_path), "OUTSIDE": f"http://127.0.0.1:{silent.getsockname()[1]}"}
-        run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=KIT, env=environment,
+        run = subprocess.Popen([*PYTHON, "starter", "start", "starter/ticket.json"], cwd=shipped(), env=environment,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         connection, _ = silent.accept()
         connection.recv(1)  # it has sent its first request, and waits for an answer that never comes

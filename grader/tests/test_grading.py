@@ -502,7 +502,7 @@ def test_a_class_of_one_is_seen_to_go_on_check_by_check(small_class):
     os.close(slave)
     door = os.open(small_class.gate, os.O_WRONLY)   # returns when the second check waits there
     seen = b""
-    while b"1 of 4 checks" not in seen:
+    while b"1 of 4 tests" not in seen:
         assert select.select([master], [], [], 60)[0], seen[-2000:]
         seen += os.read(master, 65536)
     assert b"graded 0 of 1" in seen and b"a minute" in seen

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -41,6 +42,18 @@ def test_a_notebook_shows_what_was_committed(path):
 def test_a_notebook_that_is_asked_for_by_its_name_is_run():
     ended = run(KIT, "-m", "pytest", "-q", "--collect-only", f"notebooks/{NOTEBOOKS[0].name}")
     assert "::Cell 0" in ended.stdout and "as committed" in ended.stdout
+
+
+@pytest.mark.slow
+def test_jupyter_serves_the_notebooks():
+    server = subprocess.Popen([Path(sys.executable).with_name("jupyter"), "lab", "notebooks", "--no-browser", "--allow-root", "--ServerApp.port=0"],
+                              cwd=KIT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        said = next((line for line in server.stderr if "Serving notebooks from local directory" in line), "it has ended")
+        assert said.strip().endswith(str(KIT / "notebooks"))
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
 
 
 def test_the_inventory_says_what_is_right_and_why():

@@ -74,7 +74,7 @@ RUNS = {
     "pytest labs/03 --program solutions/engines/dbos --lab-preload dbos": Run(ALL_GREEN, given={"--lab-preload": "--lab-sample 60 --lab-preload"}, slow=True),
     "pytest labs --program DIR": Run("lab 05" + ALL_GREEN.replace(":", ".*:", 1), given={"DIR": "solutions/05"}, slow=True),
     "pytest labs/03 --program solutions/mistakes/started-taken-for-done": Run("FAIL", code=1, slow=True),
-    "jupyter lab notebooks": Run("0-what-survives", given={"notebooks": "notebooks --version"}, slow=True),
+    "jupyter lab notebooks": Run(elsewhere="test_notebooks.py::test_jupyter_serves_the_notebooks"),
     "pytest notebooks": Run(elsewhere="test_notebooks.py::test_a_notebook_shows_what_was_committed"),
     "git checkout notebooks": Run(before="git init -q .; git add notebooks; echo >> notebooks/plots.py;"),
     "grader doctor": Run("Python", code=None),

@@ -11,12 +11,14 @@ from .kept import ForkServer
 from .program import Program
 from .side_by_side import THREADS
 
+FEWEST = 8   # points that a sample has, where there are as many
+
 
 class Ground:
     """Makes programs for sweeps. Close it at the end.
 
     `staged` is the Staged, `server` the Outside, `folder` a place for homes. Of all points only each `every`-th is tried,
-    on this many `threads`. With a `cell` every program is confined.
+    but FEWEST of them at least, on this many `threads`. With a `cell` every program is confined.
     """
 
     def __init__(self, staged, server, folder, seed=0, every=1, threads=THREADS, cell=None):
@@ -51,8 +53,8 @@ class Ground:
 
     def sample(self, points):
         """Those of the points that are to be tried: with `every` above 1 a few, which ones comes from the seed."""
-        first = Random(f"{self.seed} sample").randrange(self.every)
-        return points[first::self.every] or points[:1]
+        every = max(1, min(self.every, len(points) // FEWEST))
+        return points[Random(f"{self.seed} sample").randrange(every)::every]
 
     def once(self, key, make):
         """`make()`, which is called only the first time that this `key` is asked for."""
