@@ -98,6 +98,7 @@ def run_checks(program, records, evidence, options, sessions, checks=()):
     while broken < SESSIONS:
         before = len(ended(read(records)))
         code = _session(program, records, evidence, options, sessions, checks, until)
+        mend(records)   # it may have been killed in the middle of a line
         found = read(records)
         if code in (0, 1) and not waiting(found):
             return

@@ -1,5 +1,6 @@
 """What a notebook must be besides what nbval looks at: committed whole, as it was run, and outlived by nothing that it started."""
 
+import base64
 import json
 import re
 
@@ -13,7 +14,8 @@ METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "
 # What would have nbval look away; it reads them as comments and as tags.
 LOOK_AWAY = re.compile(r"#\s*(?:NBVAL_|PYTEST_VALIDATE_)\w+", re.I)
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|var|private|opt|dev/shm)/[^\s\"]*")
-IMAGE = re.compile(r"base64,[A-Za-z0-9+/=]+")
+IMAGE = re.compile(r"base64,([A-Za-z0-9+/=]+)")
+COMPARED = {"text/plain", "text/html"}   # what nbval has a look at, and a notebook here shows
 QUESTIONS = 5
 WIDEST = 110   # characters: of a longer line of code the end is out of sight
 
@@ -34,11 +36,18 @@ def faults_of(path):
             yield f"code cell {number} raised an exception"
         if any(len(line.rstrip()) > WIDEST for line in cell["source"]):
             yield f"code cell {number} has a line of more than {WIDEST} characters"
-        if found := MACHINE.search(IMAGE.sub("", json.dumps(cell["outputs"], ensure_ascii=False))):
+        if other := {kind for output in cell["outputs"] for kind in output.get("data", ())} - COMPARED:
+            yield f"code cell {number} shows {', '.join(sorted(other))}, which is not compared"
+        if found := MACHINE.search(IMAGE.sub(_drawn, json.dumps(cell["outputs"], ensure_ascii=False))):
             yield f"the output of code cell {number} names a place on one machine: {found[0]}"
     last = "".join(notebook["cells"][-1]["source"]) if notebook["cells"] else ""
     if not last.startswith("## Check your understanding") or last.count("<details>") != QUESTIONS or "Put in order" not in last:
         yield f"its last cell is not “Check your understanding”: {QUESTIONS} questions, each with its answer, one of them to put in order"
+
+
+def _drawn(image):
+    """What is written in a picture."""
+    return base64.b64decode(image[1]).decode(errors="replace")
 
 
 class Committed(pytest.File):

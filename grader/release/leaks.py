@@ -6,6 +6,8 @@ counts from LONG characters on, else there must be two, or RUN of them one after
 written like the learner's, only a good part of a module counts.
 """
 
+import base64
+import html
 import io
 import json
 import re
@@ -19,6 +21,8 @@ SHORT, LONG = 24, 40   # characters of a line that says something, and of one th
 RUN, PART = 5, 20      # lines: of what is secret, of the grader
 FORBIDDEN = {"solutions", "hidden", "grader"}   # as names of folders
 CHECK = re.compile(r"def (test_\w+)\(")
+SVG = re.compile(r"image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
+TAG = re.compile(r"<[^<>]*>")
 PLAIN = re.compile(r"(from [\w.]+ )?import [\w.]+|except [\w.]+( as \w+)?:$")   # an import, or the head of a handler: anybody writes these
 
 
@@ -47,10 +51,21 @@ def _texts(files):
         try:
             text = content.decode()
             if name.endswith(".ipynb"):   # where each line of a cell is a string of JSON
-                text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+                text = "\n".join(shown for cell in json.loads(text)["cells"] for shown in _shown(cell))
             yield name, text
         except (ValueError, LookupError, TypeError):   # of which UnicodeDecodeError is one
             yield name, None
+
+
+def _shown(cell):
+    """The texts of a cell of a notebook: its own, and those of its outputs, a picture's too."""
+    yield "".join(cell["source"])
+    for output in cell.get("outputs", ()):
+        for text in (output.get("text", ""), output.get("traceback", ""), *output.get("data", {}).values()):
+            text = "".join(text) if isinstance(text, list) else str(text)
+            for seen in (text, *(base64.b64decode(image).decode() for image in SVG.findall(text))):
+                yield seen
+                yield html.unescape(TAG.sub("\n", seen))
 
 
 def _lines(text):

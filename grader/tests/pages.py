@@ -5,8 +5,10 @@ import re
 
 from labs.harness.staging import KIT
 
-PROGRAMS = "pytest|labs|grader|python|jupyter|git|for"
-COMMAND = re.compile(rf"(?:\.venv/bin/)?(?:{PROGRAMS}) .*")
+PROGRAMS = "pytest|labs|grader|python3?|pip|jupyter|git|for|sudo"
+COMMAND = re.compile(rf"(?:\.venv/bin/)?(?:{PROGRAMS}) .*|\./.*")
+FENCED = re.compile(r"^( *)(```+|~~~+)(\w*)[^\n]*\n(.*?)^\1\2$", re.M | re.S)
+SHELLS = {"sh", "bash", "shell", "console"}
 NOTES = re.compile(r"\s{2,}#.*")   # what a page says of a command, behind it
 
 
@@ -27,11 +29,13 @@ def prose_of(path):
 
 def commands_of(text):
     """(command, the lines that the page shows of what it prints) of each command of a page."""
-    for kind, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-        if kind == "sh":
-            yield from ((NOTES.sub("", line), []) for line in block.splitlines())
+    for indent, _, kind, block in FENCED.findall(text):
+        block = re.sub(rf"^{indent}", "", block, flags=re.M)
+        if kind in SHELLS and not re.search(r"^\$ ", block, re.M):
+            yield from ((NOTES.sub("", line), []) for line in block.replace("\\\n", "").splitlines() if line.strip())
         else:
             for said in re.split(r"^\$ ", block, flags=re.M)[1:]:
                 command, *shown = said.splitlines()
                 yield command, shown
-    yield from ((span, []) for span in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)) if COMMAND.fullmatch(span))
+    spans = (span.strip().removeprefix("$ ") for span in re.findall(r"`([^`\n]+)`", FENCED.sub("", text)))
+    yield from ((span, []) for span in spans if COMMAND.fullmatch(span))

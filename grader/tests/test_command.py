@@ -119,6 +119,15 @@ def suite(kit, *arguments):
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=kit.root, capture_output=True, text=True, timeout=60)
 
 
+def test_what_is_gone_on_with_loses_no_line_to_a_torn_one(kit, tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"collected": [["01"')
+    suite(kit, "labs/01", "--lab-continue", "--lab-results", str(file))
+    assert records.collected(records.read(file)), "what there is to do was written behind a torn line"
+    ended = suite(kit, "labs/01", "--lab-continue")
+    assert ended.returncode == 4 and "--lab-results FILE" in ended.stdout + ended.stderr and "INTERNALERROR" not in ended.stdout
+
+
 def test_what_a_killed_run_wrote_last_is_no_result():
     whole = {"lab": "01", "check": "test_small.py::test_x", "status": "passed"}
     lines = [json.dumps(whole), "[]", "7", json.dumps(whole | {"status": None}), json.dumps(whole)[:-5]]

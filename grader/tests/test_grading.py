@@ -12,6 +12,7 @@ import sys
 import threading
 import zipfile
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from grader.tests.small_kit import SmallKit
@@ -19,7 +20,7 @@ from grader.tests.small_kit import SmallKit
 from grader import results, running, scoring
 from grader.progress import Checks
 from grader.results import Status
-from labs.harness.records import read
+from labs.harness.records import outcomes, read
 from labs.harness.staging import KIT
 
 LAB = '''
@@ -328,6 +329,19 @@ def test_a_torn_last_line_is_no_record(tmp_path):
     whole = {"lab": "01", "check": "test_x.py::test_y", "item": "test_y", "status": "passed"}
     records.write_text(json.dumps(whole) + "\n" + json.dumps(whole)[:-3])
     assert read(records) == [whole]
+
+
+def test_a_session_killed_in_the_middle_of_a_line_takes_no_other_line_with_it(tmp_path, monkeypatch):
+    records, codes = tmp_path / "records.jsonl", iter(["late", 0])
+
+    def session(*_):
+        with open(records, "a") as file:
+            file.write('{"collected": [["01", "check", "item"]]}\n{"began": "item", "in": "check", "of": "01"}\n{"lab": "01", "che')
+        return next(codes)
+
+    monkeypatch.setattr(running, "_session", session)
+    running.run_checks(None, records, None, SimpleNamespace(submission_seconds=60, check_seconds=1), None)
+    assert [(entry["item"], entry["kind"]) for entry in outcomes(read(records))] == [("item", "timeout")]
 
 
 # ---- found by reading: each of these lost something, or scored what nobody knew

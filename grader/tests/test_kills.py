@@ -683,6 +683,23 @@ print(ended, flush=True)
     assert process.report["unseen"] == int(process.stdout) and process.report["events"] == 1502 - int(process.stdout)
 
 
+def test_a_line_is_noted_where_a_function_under_way_is_at_none_of_its_own(bench, watched):
+    """So it is where a signal's handler is called between two lines."""
+    program = bench.program("""\
+def inner():
+    print("inner", flush=True)
+def outer():
+    inner()
+size = len(outer.__code__.co_code) // 2   # of which an entry of the table can say for eight that they are at no line
+outer.__code__ = outer.__code__.replace(co_linetable=b"\\xff" * (size // 8) + bytes([0xf7 + size % 8] * (size % 8 > 0)))
+outer()
+""")
+    process = program.ask("start", calls=True, lines=True, all=True)
+    assert (process.code, process.stdout, process.stderr) == (0, "inner\n", "")
+    process = program.ask("start", lines=True, strike=6)
+    assert process.killed and process.report["stack"] == [[OWN, 2], [OWN, 3], [OWN, 7]]
+
+
 # ---- the keeper
 
 

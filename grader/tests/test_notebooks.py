@@ -4,6 +4,7 @@ import ast
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -219,6 +220,23 @@ def a_cell_that_is_skipped(book):
 @planted("as committed", "names a place on one machine: /home/ana/lab")
 def a_path_of_one_machine(book):
     book.cells[0].source, book.cells[0].outputs[0].text = "print('/home/ana/lab')", "/home/ana/lab\n"
+
+
+@planted("as committed", "names a place on one machine: /home/ana/lab")
+def a_path_of_one_machine_in_a_picture(book):
+    book.cells[2].source = book.cells[2].source.replace("a number", "/home/ana/lab")
+    data = book.cells[2].outputs[0].data
+    before, image, after = re.fullmatch(r"(.*base64,)([^\"]+)(.*)", data["text/html"], re.S).groups()
+    changed = base64.b64encode(base64.b64decode(image).replace(b"a number", b"/home/ana/lab")).decode()
+    assert changed != image
+    data["text/html"] = before + changed + after
+
+
+@planted("as committed", "image/png, which is not compared")
+def a_picture_that_is_not_compared(book):
+    book.cells[0].source = "from IPython.display import Image, display\ndisplay(Image(b'42', format='png'))"
+    book.cells[0].outputs = [nbformat.v4.new_output("display_data", {"image/png": base64.b64encode(b"43").decode(),
+                                                                     "text/plain": "<IPython.core.display.Image object>"})]
 
 
 @planted("Cell 1", "still ran at the end")

@@ -38,6 +38,7 @@ SAMPLE = {"pytest": "pytest --lab-sample 40"}   # where all points of these chec
 ALL_RED, ALL_GREEN = r": \d of (\d+) checks passed.*, seed 1", r": (\d+) of \1 checks passed, (\d+) of \2 points"
 RUNS = {
     "python3 -m venv .venv && .venv/bin/pip install -q -e '.[all]' -c .ci/constraints.txt && .venv/bin/grader demo": Run(elsewhere=CI),
+    "pip install -e '.[all]'": Run(elsewhere=CI),
     ".venv/bin/pytest": Run(elsewhere=CI),
     "pytest -m slow": Run(elsewhere=CI),
     ".venv/bin/labs demo": Run("2 refunds for one order"),
@@ -113,6 +114,14 @@ def test_every_command_of_a_page_is_known(name, text):
 def test_no_command_is_tried_that_no_page_names():
     named = {command for _, text in pages() for command, _ in commands_of(text)}
     assert named == {*RUNS, *NO_COMMAND}
+
+
+@pytest.mark.parametrize("text, command", [
+    ("```bash\nlabs x\n```\n", "labs x"), ("~~~sh\nlabs x\n~~~\n", "labs x"), ("1. so:\n\n   ```sh title=x\n   labs x  # so\n   ```\n", "labs x"),
+    ("```console\n$ labs x\n```\n", "labs x"), ("```sh\nlabs \\\nx\n```\n", "labs x"), ("`$ labs x`", "labs x"), ("``labs x``", "labs x"),
+    ("| so | `pip install x` |", "pip install x"), ("`sudo labs x`", "sudo labs x"), ("`./x.sh`", "./x.sh"), ("`python3 -m labs x`", "python3 -m labs x")])
+def test_a_command_is_seen_however_a_page_writes_it(text, command):
+    assert [found for found, _ in commands_of(f"Before.\n\n{text}\nBehind.\n")] == [command]
 
 
 @pytest.mark.parametrize("place", sorted({run.elsewhere for run in RUNS.values() if "::" in run.elsewhere}))

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from base64 import b64encode
+from html import escape
 from io import BytesIO
 
 import pytest
@@ -199,6 +201,16 @@ def archive_with(name, text):
     return content.getvalue()
 
 
+def shown_by_a_cell(**output):
+    return json.dumps({"cells": [{"source": ["show()"], "outputs": [output]}]})
+
+
+def drawn(text):
+    """A picture as a notebook's output has it, with each line of the text for itself."""
+    svg = "".join(f"<text>{escape(line)}</text>" for line in text.splitlines())
+    return f'<img src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"/>'
+
+
 LONG_LINE = max((KIT / "solutions/02/flow.py").read_text().splitlines(), key=len)
 
 
@@ -215,6 +227,9 @@ LONG_LINE = max((KIT / "solutions/02/flow.py").read_text().splitlines(), key=len
     ("grader/__init__.py", "", "no folder of that name"),
     ("labs/harness/starter.zip", archive_with("flow.py", SOLUTION), "labs/harness/starter.zip/flow.py:"),
     ("notebooks/09-flow.ipynb", json.dumps({"cells": [{"source": SOLUTION.splitlines(keepends=True)}]}), "of solutions/"),
+    ("notebooks/09-flow.ipynb", shown_by_a_cell(output_type="stream", text=SOLUTION.splitlines(keepends=True)), "of solutions/"),
+    ("notebooks/09-flow.ipynb", shown_by_a_cell(output_type="display_data", data={"text/plain": SOLUTION}), "of solutions/"),
+    ("notebooks/09-flow.ipynb", shown_by_a_cell(output_type="display_data", data={"text/html": drawn(SOLUTION)}), "of solutions/"),
     ("notebooks/09-flow.ipynb", json.dumps([SOLUTION]), "is no text"),
     ("labs/more.zip", archive_with("flow.py", SOLUTION), "is no text"),
     ("labs/flow.bin", b"\xff\xfe\x00", "is no text"),

@@ -1,6 +1,7 @@
 """What all checks of a session share: its options, the staged program, the outside, and what was swept."""
 
 import itertools
+import os
 import time
 from dataclasses import replace
 
@@ -81,6 +82,12 @@ SESSION = pytest.StashKey()
 
 
 def pytest_configure(config):
+    if config.getoption("--lab-continue"):
+        file = config.getoption("--lab-results")
+        if not file:
+            raise pytest.UsageError("--lab-continue leaves out what a file says has ended: name that file with --lab-results FILE")
+        if os.path.exists(file):
+            records.mend(file)   # whoever wrote it may have been killed in the middle of a line
     config.stash[SESSION] = Session(config)
 
 

@@ -100,15 +100,20 @@ def test_printed_runs_stay_known_through_24_kills(each, lab_session, ticket):
     """Each of four homes sees a kill at every boundary, in an order of its own: no run may harm those that died before it."""
     def killed_six_times(program, home):
         boundaries = Random(f"{lab_session.seed} {home}").sample(BOUNDARIES, len(BOUNDARIES))
-        tickets = {}
+        tickets, finished = {}, {}
         for number, (kind, when) in enumerate(boundaries, 1):
             its_ticket = make_ticket(f"{ticket['ticket_id']} {home} {number}")
             run, _ = killed_at(program, kind, when, lambda: program.start(its_ticket))
             tickets[run.line()] = its_ticket
-            for run_id, its_ticket in tickets.items():
+            for begun, (run_id, its_ticket) in enumerate(tickets.items(), 1):
                 record = program.status(run_id)
                 consistent(record, run_id)
                 assert record.get("task") == its_ticket, f"the record of {run_id} has not its own ticket, after {number} runs were killed"
+                results = results_of(record)
+                assert finished.get(run_id, {}).items() <= results.items(), f"the record of {run_id} has lost a result, after {number} runs were killed"
+                finished[run_id] = results
+                # A program may go on with all runs at each start, and count each kill as an attempt: five of them are its end.
+                assert record["state"] != "failed" or number - begun > 3, f"{run_id} was killed, and no step of it failed; its record says `failed`"
         listed = [record.get("id") for record in program.runs()]
         assert listed == list(tickets), f"`runs` should list the six runs that were killed, in the order of their starts; it lists {listed}"
 

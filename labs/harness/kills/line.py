@@ -87,7 +87,9 @@ class Lines:
             while frame is not None and depth < DEEPEST:
                 file = index.get(frame.f_code.co_filename)
                 if file is not None:
-                    _FRAME.pack_into(memory, _STACK + _DEPTH.size + depth * _FRAME.size, file, frame.f_lineno)
+                    # A signal's handler may be called from where a function is at none of its lines.
+                    line = frame.f_lineno or frame.f_code.co_firstlineno
+                    _FRAME.pack_into(memory, _STACK + _DEPTH.size + depth * _FRAME.size, file, line)
                     depth += 1
                 frame = frame.f_back
             _DEPTH.pack_into(memory, _STACK, depth)

@@ -79,11 +79,13 @@ def unspoiled(ground, experiment):
     """What `experiment()` returns, a tuple (program, whether it came out well, …); made anew where it did not, and it may have been our doing.
 
     That is so where a signal ended a call of the program before the keeper saw it (syscall.Call): nobody ends a call like fsync(2) but who
-    watches it. The keeper knows exactly when that was. A program that fails each of TRIES times fails.
+    watches it. The keeper knows exactly when that was. A program that fails each of TRIES times fails; and at once where an effect happened
+    twice: no call that came to nothing explains that, and a program that signals itself would buy tries for it.
     """
     for left in reversed(range(TRIES)):
         program, well, *rest = experiment()
-        if well or not left or not any(process.report and process.report["unseen"] for process in program.processes):
+        twice = len(program.outside.refunds) > 1 or len(program.outside.mails) > 1
+        if well or twice or not left or not any(process.report and process.report["unseen"] for process in program.processes):
             return program, well, *rest
         ground.discard(program)
 
