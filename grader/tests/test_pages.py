@@ -39,6 +39,7 @@ ALL_RED, ALL_GREEN = r": \d of (\d+) checks passed.*, seed 1", r": (\d+) of \1 c
 RUNS = {
     "python3 -m venv .venv && .venv/bin/pip install -q -e '.[all]' -c .ci/constraints.txt && .venv/bin/grader demo": Run(elsewhere=CI),
     "pip install -e '.[all]'": Run(elsewhere=CI),
+    ".venv/bin/pip install -q -e .": Run(elsewhere="test_pythons.py::test_the_labs_and_their_harness_work"),
     ".venv/bin/pytest": Run(elsewhere=CI),
     "pytest -m slow": Run(elsewhere=CI),
     ".venv/bin/labs demo": Run("2 refunds for one order"),
