@@ -153,3 +153,10 @@ def test_a_module_that_starts_a_thread_is_not_loaded_beforehand(tmp_path, monkey
     with pytest.raises(Refused, match="restless cannot be loaded beforehand: it starts 1 thread when"):
         preload.checked(["quiet", "restless"])
     assert preload.checked(["quiet"]) == ("quiet",)
+
+
+def test_a_module_whose_import_does_not_end_is_one_line(monkeypatch):
+    monkeypatch.setattr(preload, "_ALONE", "import threading\nthreading.Event().wait()")
+    monkeypatch.setattr(preload, "LONGEST", 0.5)
+    with pytest.raises(Refused, match="endless cannot be loaded beforehand: its import did not end within 0.5 seconds"):
+        preload.checked(["endless"])
