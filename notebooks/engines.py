@@ -6,17 +6,14 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 
-from experiment import TICKET, Trial   # first: it finds the kit
+from experiment import TICKET, Trial, nothing_outlives   # first: it finds the kit
 
 from pictures import grid
 from plots import BAD, GOOD, plot
 
 from labs.command.engines import FIGURES, FOLDER, programs
-from labs.harness import descendants, processes
 from labs.harness.ground import Ground
 from labs.harness.kills.boundary import held_at, killed_at
-from labs.harness.outside import Outside
-from labs.harness.scratch import scratch
 from labs.harness.staging import AS_IS, stage
 
 NAMES = ("sqlite", "dbos", "langgraph")
@@ -54,18 +51,12 @@ def on(name, changes=()):
 
     The engine is loaded once for all of them, so that the notebook does not wait for it at each start.
     """
-    descendants.adopt_orphans()
-    known = {child.pid for child in descendants.living()}
-    with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
+    with nothing_outlives() as (folder, server, _):
         stage(FOLDER / name, folder / "source")
         (folder / "source" / "starter" / "flow.py").write_text(changed(name, changes))
         staged = replace(stage(folder / "source", folder / "staged"), preload=PROGRAMS[name].preload)
         with Ground(staged, server, folder, "notebooks") as ground:
             yield lambda: Trial(ground.program("trial"))
-        if server.errors:
-            raise server.errors[0]
-        if left := descendants.survivors(known):
-            raise processes.Survived(f"{left[0]} still ran at the end: no process may outlive its program")
 
 
 def killed_and_resumed(one, kind):

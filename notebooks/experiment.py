@@ -41,21 +41,34 @@ def trial(flow=None, **modules):
     The outside is a new one and the same each time: the same first answer of the model, and so on. At the end everything
     that still runs is killed. Raises Survived where something outlived its own process.
     """
-    descendants.adopt_orphans()
-    known = {child.pid for child in descendants.living()}
-    with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
+    with nothing_outlives() as (folder, server, programs):
         with zipfile.ZipFile(SHIPPED) as files:
             files.extractall(folder / "source")
         for name, text in {"flow": flow, **modules}.items():
             if text is not None:
                 (folder / "source" / f"{name}.py").write_text(text, encoding="utf-8")
         program = Program(stage(folder / "source", folder / "staged"), folder / "program", server, server.open_account("trial"))
+        programs.append(program)
+        yield Trial(program)
+
+
+@contextmanager
+def nothing_outlives():
+    """Yield an empty folder, an Outside and an empty list, for the Programs that are put there.
+
+    At the end, also where a cell raises, these are discarded, and everything that still runs is killed. Raises Survived where something
+    outlived its own process.
+    """
+    descendants.adopt_orphans()
+    known, programs, left = {child.pid for child in descendants.living()}, [], []
+    with scratch() as folder, Outside(folder / "outside.sock", seed="notebooks") as server:
         try:
-            yield Trial(program)
+            yield folder, server, programs
         finally:
-            left = [words for process in program.processes for words in process.left_behind()]
-            program.outside.drop()
-            program.discard()
+            for program in programs:
+                left += [words for process in program.processes for words in process.left_behind()]
+                program.outside.drop()
+                program.discard()
             left += descendants.survivors(known)
         if server.errors:
             raise server.errors[0]

@@ -1,8 +1,11 @@
 """The programs on engines: what was measured is of the programs as they are, the mended ones keep the contract, the others break just what they are said to."""
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +15,12 @@ from labs.command import preload, sweeping
 from labs.command.engines import FIGURES, FOLDER, installed, lines_of, programs
 from labs.command.refused import Refused
 from labs.command.sweeping import proving_ground
+from labs.harness.kills.boundary import held_at
+from labs.harness.outside import Fault
 from labs.harness.staging import AS_IS, KIT
 from labs.harness.sweeps import KINDS
 from labs.harness.sweeps.rules import judged
-from labs.harness.sweeps.trial import RESUME, Trial
+from labs.harness.sweeps.trial import RESUME, RUN, Trial
 from labs.harness.tickets import make_ticket
 from labs.session import failures
 
@@ -98,6 +103,40 @@ def test_killed_between_the_refund_and_its_answer_only_a_mended_program_refunds_
         assert len(trial.program.outside.refunds) == (2 if PROGRAMS[name].as_is else 1)
 
 
+@pytest.mark.parametrize("name", MENDED)
+def test_killed_in_the_wait_after_a_failure_a_mended_program_has_counted_it(name):
+    """While it waits for a minute the record changes; then it is killed, and what is in its home goes on without waits."""
+    needs(name)
+    with proving_ground(FOLDER / name, None, 1, PROGRAMS[name].preload) as ground:
+        waiting, going_on = ground.program("waiting", retry_delay=60), ground.program("going on")
+        process, _ = held_at(waiting, "refund", "before", lambda: waiting.start(make_ticket("engines"), RUN))
+        before, late = waiting.status(RUN), time.monotonic() + 10
+        waiting.outside.drop()
+        while waiting.status(RUN)["updated_at"] == before["updated_at"]:
+            assert time.monotonic() < late, "the attempt failed, and the record does not say so while the program waits for the next one"
+        waiting.kill(process)
+        assert len(waiting.outside.of("refund")) == 1
+        shutil.copytree(waiting.home, going_on.home, dirs_exist_ok=True)
+        going_on.outside.plan(Fault("refund", "answer", times=None))
+        assert going_on.resume(RUN).wait().code == 3
+        assert len(going_on.outside.of("refund")) == 4, "five failures are the end, and the first was before the kill"
+
+
+@pytest.mark.parametrize("name", ["dbos-as-is", "dbos"])
+def test_a_database_that_fails_on_the_way_is_no_failed_run(name):
+    needs(name)
+    with proving_ground(FOLDER / name, None, 1, PROGRAMS[name].preload) as ground:
+        program = ground.program("spoiled")
+        process, _ = held_at(program, "refund", "before", lambda: program.start(make_ticket("engines"), RUN))
+        with sqlite3.connect(program.home / "dbos.sqlite3") as database:
+            for number, deed in enumerate(("INSERT ON operation_outputs", "UPDATE ON workflow_status")):
+                database.execute(f"CREATE TRIGGER no_more_{number} BEFORE {deed} BEGIN SELECT RAISE(ABORT, 'no more'); END")
+        database.close()
+        program.outside.release()
+        assert process.wait().code == 6 and len(process.stderr.splitlines()) == 1, process.stderr
+        assert "failed while run" in process.stderr and program.status(RUN)["state"] == "running"
+
+
 def test_checks_load_an_engine_once(tmp_path):
     """That of lab 03 starts it again and again, and passes: the processes are forked from one that has the engine, and none outlives it."""
     needs("langgraph")
@@ -153,3 +192,10 @@ def test_a_module_that_starts_a_thread_is_not_loaded_beforehand(tmp_path, monkey
     with pytest.raises(Refused, match="restless cannot be loaded beforehand: it starts 1 thread when"):
         preload.checked(["quiet", "restless"])
     assert preload.checked(["quiet"]) == ("quiet",)
+
+
+def test_a_module_whose_import_does_not_end_is_one_line(monkeypatch):
+    monkeypatch.setattr(preload, "_ALONE", "import threading\nthreading.Event().wait()")
+    monkeypatch.setattr(preload, "LONGEST", 0.5)
+    with pytest.raises(Refused, match="endless cannot be loaded beforehand: its import did not end within 0.5 seconds"):
+        preload.checked(["endless"])

@@ -34,6 +34,26 @@ def run(folder, *command):
     return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.parametrize("ground", ["from experiment import trial as ground",
+                                    "from functools import partial; from engines import on; ground = partial(on, 'sqlite')"])
+def test_where_a_cell_raises_nothing_outlives_its_experiment(ground):
+    ended = run(KIT / "notebooks", "-c", f"""
+import subprocess, sys
+{ground}
+from labs.harness import descendants
+try:
+    with ground():
+        subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        raise LookupError("the cell's own")
+except LookupError as error:
+    left = descendants.living()
+    print(error.args[0], left)
+    for process in left:
+        process.kill()
+""")
+    assert ended.stdout == "the cell's own []\n", ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_was_committed(path):
     ended = run(KIT, "-m", "pytest", "-q", f"notebooks/{path.name}")

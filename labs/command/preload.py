@@ -5,6 +5,7 @@ import sys
 
 from .refused import Refused
 
+LONGEST = 60.0   # seconds that an import may take
 # A thread does not come along into a fork, and what it had locked stays locked there for ever.
 _ALONE = """
 import importlib, os, sys, threading
@@ -16,9 +17,16 @@ sys.exit(f"it starts {threads - 1} thread{'s' * (threads > 2)} when it is import
 
 
 def checked(names):
-    """These names of installed modules as a tuple, each tried in an interpreter of its own: it is there, and starts no thread. Raises Refused."""
+    """These names of installed modules as a tuple, each tried in an interpreter of its own. Raises Refused.
+
+    Each has to be there, be imported within LONGEST, and start no thread.
+    """
     for name in names:
-        tried = subprocess.run([sys.executable, "-I", "-B", "-c", _ALONE, name], capture_output=True, text=True)
+        try:
+            tried = subprocess.run([sys.executable, "-I", "-B", "-c", _ALONE, name], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                   timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            raise Refused(f"{name} cannot be loaded beforehand: its import did not end within {LONGEST:g} seconds") from None
         if tried.returncode:
             said = (tried.stderr.strip().splitlines() or ["it ended the interpreter"])[-1]
             raise Refused(f"{name} cannot be loaded beforehand: {said}")

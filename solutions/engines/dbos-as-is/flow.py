@@ -42,20 +42,23 @@ def work(run_id, ticket):
     DBOS(config={"name": "support", "system_database_url": record.url(), "application_version": "1", "log_level": "CRITICAL"})
     DBOS.launch()
     with SetWorkflowID(run_id):
-        handle_of = DBOS.retrieve_workflow(run_id) if known else DBOS.start_workflow(handle, ticket)
-    state = result_of(handle_of)
+        workflow_handle = DBOS.retrieve_workflow(run_id) if known else DBOS.start_workflow(handle, ticket)
+    try:
+        state = state_of(workflow_handle)
+    finally:
+        DBOS.destroy()
     if state == "done":
         remember(record.read(run_id))
-    DBOS.destroy()
     return state
 
 
-def result_of(handle_of):
+def state_of(workflow_handle):
+    """The state that the run ended in. Raises Unreadable where it did not end."""
     try:
-        handle_of.get_result(polling_interval_sec=0.05)
+        workflow_handle.get_result(polling_interval_sec=0.05)
         return "done"
-    except Exception:
-        return "failed"
+    except Exception as error:
+        return record.state_after(error, workflow_handle.workflow_id)
 
 
 @DBOS.workflow()

@@ -9,7 +9,7 @@ from dbos import DBOS, SetWorkflowID
 from sqlalchemy import Engine, event
 
 from . import alone, conversation, outside, record, retry
-from .exits import Refused
+from .exits import Exit, Refused
 
 YEAR = 365 * 24 * 3600  # seconds
 words = queue.SimpleQueue()  # what the workflow's thread tells the main one
@@ -58,21 +58,32 @@ def work(run_id, ticket):
         if known and known["state"] == "waiting":
             DBOS.send(run_id, "look again", topic="doubt")
         with SetWorkflowID(run_id):
-            handle_of = DBOS.retrieve_workflow(run_id) if known else DBOS.start_workflow(handle, ticket)
-        threading.Thread(target=lambda: words.put(result_of(handle_of)), daemon=True).start()
-        state = words.get()
-        if state == "done":
+            workflow_handle = DBOS.retrieve_workflow(run_id) if known else DBOS.start_workflow(handle, ticket)
+        threading.Thread(target=watch, args=[workflow_handle], daemon=True).start()
+        word = words.get()
+        if word == "done":
             remember(record.read(run_id))
+        if isinstance(word, Exit):
+            print(" ".join(str(word).split()), file=sys.stderr, flush=True)
         sys.stdout.flush()
-        os._exit({"done": 0, "failed": 3, "waiting": 4}[state])
+        os._exit(word.code if isinstance(word, Exit) else {"done": 0, "failed": 3, "waiting": 4}[word])
 
 
-def result_of(handle_of):
+def watch(workflow_handle):
+    """Tell the main thread the state that the run ended in, or the Exit because of which that is not known."""
     try:
-        handle_of.get_result(polling_interval_sec=0.05)
+        words.put(state_of(workflow_handle))
+    except Exit as error:
+        words.put(error)
+
+
+def state_of(workflow_handle):
+    """The state that the run ended in. Raises Unreadable where it did not end."""
+    try:
+        workflow_handle.get_result(polling_interval_sec=0.05)
         return "done"
-    except Exception:
-        return "failed"
+    except Exception as error:
+        return record.state_after(error, workflow_handle.workflow_id)
 
 
 @DBOS.workflow()

@@ -70,6 +70,13 @@ def every(state=None):
         return []
 
 
+def state_after(error, run_id):
+    """The state that a run ended in whose workflow gave `error` instead of a result. Raises Unreadable where it did not end: then its database failed."""
+    if (state := read(run_id)["state"]) == "running":
+        raise Unreadable(f"DBOS's database in LAB_HOME failed while run {run_id} was worked on ({type(error).__name__}); when it is mended, resume the run")
+    return state
+
+
 def _record(client, workflow):
     results, effects, attempts, doubt, ended = {}, {}, {}, None, workflow.updated_at
     for one in client.list_workflow_steps(workflow.workflow_id):

@@ -21,7 +21,7 @@ class Run(TypedDict, total=False):
     results: Annotated[dict, merged]
     keys: Annotated[dict, merged]       # of each effect that was begun
     attempts: Annotated[dict, merged]
-    failures: Annotated[dict, merged]
+    failures: Annotated[dict, merged]   # of each step a list: what OutsideError is made of, for each failure
     gave_up: str                        # the reason
 
 
@@ -65,8 +65,13 @@ def work(saver, run_id):
 
 
 def begin(step):
-    """A node that records that a step is about to act, and the key that it acts under: the same for every attempt."""
+    """A node that records that a step is about to act, and the key that it acts under: the same for every attempt.
+
+    What failed is in the last checkpoint, so here is the place to wait: a kill in the wait loses no failure.
+    """
     def node(run):
+        if failures := run.get("failures", {}).get(step):
+            retry.pause(len(failures), outside.OutsideError(*failures[-1]))
         key = run.get("keys", {}).get(step) or os.urandom(16).hex()
         return {"keys": {step: key} if step in EFFECTS else {}, "attempts": {step: run.get("attempts", {}).get(step, 0) + 1}}
     return node
@@ -78,10 +83,9 @@ def attempt(step, function):
         try:
             return {"results": {step: function(run)}}
         except outside.OutsideError as error:
-            failures = run.get("failures", {}).get(step, 0) + 1
-            if retry.is_final(error) or failures == retry.MOST_FAILURES:
-                return {"gave_up": f"{step} failed after {retry.times(failures)}; the last answer: {error}"}
-            retry.pause(failures, error)
+            failures = [*run.get("failures", {}).get(step, []), [str(error), error.status, error.retry_after]]
+            if retry.is_final(error) or len(failures) == retry.MOST_FAILURES:
+                return {"gave_up": f"{step} failed after {retry.times(len(failures))}; the last answer: {error}"}
             return {"failures": {step: failures}}
     return node
 

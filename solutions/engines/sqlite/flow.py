@@ -43,35 +43,40 @@ def handle(engine, ticket):
 
 def attempt(engine, step, *arguments):
     """The result of a step that is begun until it ends well, None where the run stops. Every attempt is recorded before it acts, its failure too."""
-    key, failures = None, 0
+    key, failures = None, []
     while True:
-        key = engine.step("begin", begin, step.__name__, key)["key"]
+        key = engine.step("begin", begin, step.__name__, key, failures)["key"]
         replayed = engine.number < len(engine.recorded)
         outcome = engine.step(step.__name__, act, step, key, failures, *arguments)
         if "result" in outcome:
             return outcome["result"]
         if "gave_up" in outcome or "doubt" in outcome and not replayed:
             return None
-        failures = outcome.get("failures", failures)
+        if "failed" in outcome:
+            failures = [*failures, outcome["failed"]]
 
 
-def begin(step, key):
-    """Record that a step is about to act, and the key that it acts under: the same for every attempt."""
+def begin(step, key, failures):
+    """Record that a step is about to act, and the key that it acts under: the same for every attempt.
+
+    What failed is on disk by now, so here is the place to wait: a kill in the wait loses no failure.
+    """
+    if failures:
+        retry.pause(len(failures), outside.OutsideError(*failures[-1]))
     return {"step": step, "key": key or os.urandom(16).hex()}
 
 
 def act(step, key, failures, *arguments):
-    """What came of one attempt: a result, a doubt, or one failure more."""
+    """What came of one attempt: a result, a doubt, one failure more, or the last one. A failure is what OutsideError is made of."""
     try:
         return {"result": step(key, *arguments)}
     except CannotKnow as error:
         return {"doubt": str(error)}
     except outside.OutsideError as error:
-        failures += 1
-        if retry.is_final(error) or failures == retry.MOST_FAILURES:
-            return {"gave_up": f"{step.__name__} failed after {retry.times(failures)}; the last answer: {error}"}
-        retry.pause(failures, error)
-        return {"failures": failures}
+        count = len(failures) + 1
+        if retry.is_final(error) or count == retry.MOST_FAILURES:
+            return {"gave_up": f"{step.__name__} failed after {retry.times(count)}; the last answer: {error}"}
+        return {"failed": [str(error), error.status, error.retry_after]}
 
 
 class CannotKnow(Exception):
