@@ -8,6 +8,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from grader.suites import failed_checks, run_suites
@@ -192,6 +193,17 @@ def test_a_module_that_starts_a_thread_is_not_loaded_beforehand(tmp_path, monkey
     with pytest.raises(Refused, match="restless cannot be loaded beforehand: it starts 1 thread when"):
         preload.checked(["quiet", "restless"])
     assert preload.checked(["quiet"]) == ("quiet",)
+
+
+def test_a_module_that_starts_a_process_is_not_loaded_beforehand(tmp_path, monkeypatch):
+    """And what it started is ended, though it holds all that it was given open."""
+    (tmp_path / "forking.py").write_text(f"import os, time\nif not os.fork():\n    open({str(tmp_path / 'child')!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
+                                         f"while not os.path.exists({str(tmp_path / 'child')!r}) or not open({str(tmp_path / 'child')!r}).read(): pass\n")
+    monkeypatch.setattr(preload, "_ALONE", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{preload._ALONE}")
+    with pytest.raises(Refused, match="forking cannot be loaded beforehand: it starts a process when it is imported"):
+        preload.checked(["forking"])
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_module_whose_import_does_not_end_is_one_line(monkeypatch):

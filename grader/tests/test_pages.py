@@ -38,7 +38,6 @@ SAMPLE = {"pytest": "pytest --lab-sample 40"}   # where all points of these chec
 ALL_RED, ALL_GREEN = r": \d of (\d+) checks passed.*, seed 1", r": (\d+) of \1 checks passed, (\d+) of \2 points"
 RUNS = {
     "python3 -m venv .venv && .venv/bin/pip install -q -e '.[all]' -c .ci/constraints.txt && .venv/bin/grader demo": Run(elsewhere=CI),
-    "pip install -e '.[all]'": Run(elsewhere=CI),
     ".venv/bin/pip install -q -e .": Run(elsewhere="test_pythons.py::test_the_labs_and_their_harness_work"),
     ".venv/bin/pytest": Run(elsewhere=CI),
     "pytest -m slow": Run(elsewhere=CI),
