@@ -1146,7 +1146,8 @@ def test_a_power_cut_leaves_what_it_may_and_nothing_else(name):
 
 def test_what_a_power_cut_did_is_said_in_words():
     how = [how for _, how in disk_after([*TEMP, ("rename", "t", "a"), ("cut", "a", 1), ("unlink", "a"), ("empty", "x")]).states()]
-    assert how[:4] == ["everything got there", "only what was synced got there", "names got there, contents did not", "contents got there, names did not"]
+    lost = "the name t, 3 bytes of a file that has no name any more, the renaming of t to a and 2 more had not been synced; only what was synced got there"
+    assert how[:4] == ["everything got there", lost, "names got there, contents did not", "contents got there, names did not"]
     assert how[4] == "only the first 1 of 5 unsynced changes got there"
     assert how[8:] == ["all got there but this: the name t", "all got there but this: 3 bytes of a file that has no name any more",
                        "half got there of this: 3 bytes of a file that has no name any more", "all got there but this: the renaming of t to a",

@@ -20,6 +20,7 @@ _LARGEST, _MOST = 16 << 20, 64 << 20   # bytes of one write, and of all
 _COPIES = {"sendfile": (1, 2, None, 3), "copy_file_range": (0, 1, 3, 4)}   # as _copied() takes them
 _MOST_PARTS, _FARTHEST = 1024, (1 << 63) - 1   # more of them, or a place beyond, and the kernel refuses
 _FEW = 32   # unsynced changes that are left out, lost or torn one by one; of more, the last ones and then evenly spread ones
+_TOLD = 3   # unsynced changes that are named
 WHOLE = ("everything got there", "only what was synced got there", "names got there, contents did not", "contents got there, names did not")
 
 
@@ -280,12 +281,15 @@ class Disk:
         self.pending = [done for done in self.pending if not safe(done)]
 
     def states(self):
-        """The states that a power cut may leave now, each as ({path: content, None for a folder}, in words how it comes about)."""
+        """The states that a power cut may leave now, each as ({path: content, None for a folder}, in words how it comes about; of the
+        first four these end with one of WHOLE)."""
         pending = self.pending
         yield self._with(pending), WHOLE[0]
         if not pending:
             return
-        yield self._with([]), WHOLE[1]
+        unsynced = list(dict.fromkeys(_in_words(done, self._now) for done in pending))
+        more = f" and {len(unsynced) - _TOLD} more" if len(unsynced) > _TOLD else ""
+        yield self._with([]), f"{', '.join(unsynced[:_TOLD])}{more} had not been synced; {WHOLE[1]}"
         names = [done for done in pending if done[0] in _NAMES]
         yield self._with(names), WHOLE[2]
         yield self._with([done for done in pending if done[0] not in _NAMES]), WHOLE[3]
