@@ -1,11 +1,15 @@
 """What a sweep makes of its outcomes: the verdict, the rules it is judged by, the points that are tried, the lines that are shown."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from labs.harness.ground import Ground
 from labs.harness.killmap import Mapped, Struck
+from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import stage
-from labs.harness.sweeps.result import Outcome, Result
+from labs.harness.sweeps import result as result_module
+from labs.harness.sweeps.result import STORIES, Outcome, Result, Stories
 from labs.harness.sweeps.rules import OF_LAB
 
 SAFE, LOST, TWICE = {}, {1: ("lost", "it is gone")}, {2: ("lost", "nothing was written"), 3: ("repeated", "twice")}
@@ -97,3 +101,17 @@ def test_the_source_of_a_program_is_read_from_its_own_files_alone(tmp_path):
     staged = stage(folder, tmp_path / "staged")
     assert list(staged.sources) == ["__main__.py"], "no line runs in an empty file, and `__init__.py` is none of the program's own"
     assert staged.imports == ["json", "os.path"], "what is loaded for all must not do anything when it is loaded"
+
+
+def test_the_first_point_has_its_story_and_its_program_whoever_ended_first(monkeypatch):
+    monkeypatch.setattr(result_module, "tell", lambda program: [f"the story of {program}"])
+    ground = SimpleNamespace(discard=lambda program: discarded.append(program))
+    stories, discarded = Stories(ground), []
+    broken = {1: ("lost", "the run is unknown")}
+    ended = [stories.outcome(str(number), f"program {number}", {} if number == 7 else broken) for number in reversed(range(10))]
+    assert discarded == ["program 7"], "what broke no rule is needed no more"
+    side_by_side(lambda outcome: outcome, list(reversed(ended)), stories.taking(lambda outcome: None))
+    assert [outcome.point for outcome in stories.outcomes] == [str(number) for number in range(10)]
+    assert [outcome.story for outcome in stories.outcomes if outcome.story] == [(f"the story of program {number}",) for number in range(STORIES)]
+    assert [outcome.program for outcome in stories.outcomes if outcome.program] == ["program 0"]
+    assert sorted(discarded) == [f"program {number}" for number in range(1, 10)]

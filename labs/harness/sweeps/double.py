@@ -16,7 +16,8 @@ PAIRS = 200   # both of whose kills struck; where the resume had ended before it
 
 def sweep_double(ground, ticket, progress=lambda done, total: None):
     """PAIRS pairs of points of the line and the call sweep, drawn with the ground's seed, and all pairs of boundaries. Returns a Result."""
-    began, result, stories = time.monotonic(), Result("double"), Stories(ground)
+    began, stories = time.monotonic(), Stories(ground)
+    result = Result("double", outcomes=stories.outcomes)
     kinds = _kinds(ground, ticket, result)
     wanted_pairs = PAIRS // ground.every
     boundaries = ground.sample([(first, nth, when) for first in BOUNDARIES for nth in range(1, 5) for when in ("before", "after")])
@@ -24,12 +25,13 @@ def sweep_double(ground, ticket, progress=lambda done, total: None):
 
     def count(outcome):
         nonlocal done
-        done += outcome is not None
+        if outcome:   # both kills struck
+            stories.take(outcome)
+            done += 1
         progress(min(done, wanted_pairs + len(boundaries)), wanted_pairs + len(boundaries))
 
     def run(experiment, pairs):
-        found = side_by_side(lambda pair: experiment(ground, ticket, stories, *pair), pairs, count, ground.threads)
-        result.outcomes += [outcome for outcome in found if outcome]
+        side_by_side(lambda pair: experiment(ground, ticket, stories, *pair), pairs, count, ground.threads)
 
     while tries > 0 and len(result.outcomes) < wanted_pairs:
         wanted = min(tries, wanted_pairs - len(result.outcomes))

@@ -55,9 +55,14 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
     undisturbed = _undisturbed(ground, kind, scenario, ticket, stories)
     if undisturbed.broken and (scenario.after or scenario.faults):
         # The kill before it, or what fails outside, was too much already: no point is to blame, and to kill it there would say nothing.
-        result.outcomes, result.seconds = [undisturbed], time.monotonic() - began
+        stories.take(undisturbed)
+        result.outcomes, result.seconds = stories.outcomes, time.monotonic() - began
         return result
     result.undisturbed = undisturbed.broken
+    if scenario.beyond:
+        stories.take(undisturbed)   # that it comes through the failures is the first point; of others there may be none
+    elif undisturbed.program:
+        ground.discard(undisturbed.program)
     numbers = ground.sample([number for number in _chosen(events) if number in wanted])
     result.left_out = len(wanted) - len(numbers)
     names = _names(kind, events)
@@ -76,8 +81,8 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
-    # That it comes through the failures is the first point; of others there may be none.
-    result.outcomes = [*([undisturbed] if scenario.beyond else []), *side_by_side(at, numbers, each_done(progress, len(numbers)), ground.threads)]
+    side_by_side(at, numbers, stories.taking(each_done(progress, len(numbers))), ground.threads)
+    result.outcomes = stories.outcomes
     result.seconds = time.monotonic() - began
     return result
 

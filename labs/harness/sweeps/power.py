@@ -34,7 +34,8 @@ def sweep_power(ground, ticket, progress=lambda done, total: None):
     result.left_out = len(every) - len(cuts)
     ground.discard(program)
 
-    result.outcomes = side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, each_done(progress, len(cuts)), ground.threads)
+    side_by_side(lambda cut: _gone_on(ground, ticket, stories, process, *cut), cuts, stories.taking(each_done(progress, len(cuts))), ground.threads)
+    result.outcomes = stories.outcomes
     result.seconds = time.monotonic() - began
     return result
 

@@ -28,7 +28,8 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
     trials += [(f"a second start while the first stands before {name}", _held_at(number)) for number, name in calls]
     trials = ground.sample(trials)
 
-    result.outcomes = side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, each_done(progress, len(trials)), ground.threads)
+    side_by_side(lambda trial: _raced(ground, ticket, stories, *trial), trials, stories.taking(each_done(progress, len(trials))), ground.threads)
+    result.outcomes = stories.outcomes
     result.seconds = time.monotonic() - began
     return result
 

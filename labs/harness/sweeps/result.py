@@ -114,19 +114,37 @@ class Result:
 
 
 class Stories:
-    """Makes Outcomes, and tells the stories of bad ones: the first few of each sentence. Programs are discarded but the first of each rule."""
+    """Makes Outcomes on many threads, and takes them in the order of their points.
+
+    Which of the bad ones have their stories told and which programs are kept is decided in that order, not by who ended first: `outcomes`
+    has the first few of each sentence with their stories, and the first of each rule with its program.
+    """
 
     def __init__(self, ground):
+        self.outcomes = []
         self._ground, self._told, self._kept = ground, {}, set()
 
     def outcome(self, point, program, broken, reached=True, place=None, like=None, after=None):
-        """The Outcome of a trial of `program`."""
-        whys = {why for _, why in broken.values()}
-        story = tuple(tell(program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
+        """The Outcome of a trial of `program`, which is discarded where no rule was broken, and else by take()."""
+        if not broken:
+            self._ground.discard(program)
+        return Outcome(point, broken, reached, (), place, like, program if broken else None, after)
+
+    def take(self, outcome):
+        """Add the next Outcome to `outcomes`."""
+        whys = {why for _, why in outcome.broken.values()}
+        story = tuple(tell(outcome.program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
         for why in whys:
             self._told[why] = self._told.get(why, 0) + 1
-        first = set(broken) - self._kept
+        first = set(outcome.broken) - self._kept
         self._kept |= first
-        if not first:
-            self._ground.discard(program)
-        return Outcome(point, broken, reached, story, place, like, program if first else None, after)
+        if outcome.program and not first:
+            self._ground.discard(outcome.program)
+        self.outcomes.append(replace(outcome, story=story, program=outcome.program if first else None))
+
+    def taking(self, done):
+        """A `done` for side_by_side() that takes each Outcome and calls the other `done`."""
+        def take(outcome):
+            self.take(outcome)
+            done(outcome)
+        return take
