@@ -57,8 +57,8 @@ STATUS = """\
    lab                                 checks  points  minutes
 ·  01 write it down  ──────────────────   0/2     0/5       45
 ·  02 resume         ──────────────────   0/1     0/4       45
-The grader also runs hidden checks, 1 in all, for 5 of the 14 points; each
-chapter says what they do.
+The grader also runs hidden checks, 1 in all, for 5 of the 14 points; `pytest
+labs/01` runs them too, and each chapter says what they do.
 
 next: lab 01, first failing check the flow is marked
       Looks into flow.py for the mark of lab 01.

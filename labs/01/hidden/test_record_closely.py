@@ -115,6 +115,6 @@ def test_printed_runs_stay_known_through_24_kills(each, lab_session, ticket):
                 # A program may go on with all runs at each start, and count each kill as an attempt: five of them are its end.
                 assert record["state"] != "failed" or number - begun > 3, f"{run_id} was killed, and no step of it failed; its record says `failed`"
         listed = [record.get("id") for record in program.runs()]
-        assert listed == list(tickets), f"`runs` should list the six runs that were killed, in the order of their starts; it lists {listed}"
+        assert listed == list(tickets), f"`runs` should list the six runs that were killed in the order of their starts, {', '.join(tickets)}; it lists {', '.join(map(str, listed))}"
 
     each([f"home {number}" for number in range(1, 5)], killed_six_times)
