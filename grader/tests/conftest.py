@@ -1,9 +1,9 @@
 """The fixtures of the kit's own tests."""
 
-import os
 
 import pytest
 from grader.tests.by_hand import labs_outside
+from grader.tests.lacking import lacking
 
 from labs.harness import machine
 
@@ -24,18 +24,12 @@ def browser():
     """The machine's Chromium, without a window. Where there is none the test is skipped; in CI it fails."""
     path = machine.chromium()
     if path is None:
-        _missing("no Chromium on PATH: install it (Debian: apt-get install chromium)")
+        lacking("no Chromium on PATH: install it (Debian: apt-get install chromium)")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        _missing("no Playwright: pip install -e '.[browser]'")
+        lacking("no Playwright: pip install -e '.[browser]'")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium
         chromium.close()
-
-
-def _missing(what):
-    if os.environ.get("CI"):
-        pytest.fail(what, pytrace=False)
-    pytest.skip(what)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from grader.tests.fake_batch import PATIENCE, FakeBatch, Stage
+from grader.tests.lacking import lacking
 from grader.tests.postgres import binaries, server
 from grader.tests.test_grading import ALL, Class
 
@@ -28,17 +29,11 @@ def postgres():
     try:
         import dbos  # noqa: F401
     except ImportError:
-        _missing("no DBOS: pip install -e '.[dbos]'")
+        lacking("no DBOS: pip install -e '.[dbos]'")
     if not binaries():
-        _missing("no PostgreSQL: install it (Debian: apt-get install postgresql)")
+        lacking("no PostgreSQL: install it (Debian: apt-get install postgresql)")
     with server() as running:
         yield running
-
-
-def _missing(what):
-    if os.environ.get("CI"):
-        pytest.fail(what, pytrace=False)
-    pytest.skip(what)
 
 
 @pytest.fixture

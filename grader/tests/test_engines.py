@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from grader.suites import failed_checks, run_suites
+from grader.tests.lacking import lacking
 from labs.command import preload, sweeping
 from labs.command.engines import FIGURES, FOLDER, installed, lines_of, programs
 from labs.command.refused import Refused
@@ -52,9 +53,8 @@ def figures():
 
 
 def needs(name):
-    lacking = [package for package in PROGRAMS[name].needs if not installed(package)]
-    if lacking:
-        pytest.skip(f"no {lacking[0]}: pip install -e '.[engines]'")
+    if missing := [package for package in PROGRAMS[name].needs if not installed(package)]:
+        lacking(f"no {missing[0]}: pip install -e '.[engines]'")
 
 
 def program(name):
