@@ -22,6 +22,7 @@ from labs.harness.keeper import _Keeper
 from labs.harness.kept import ForkServer
 from labs.harness.kills import syscall
 from labs.harness.kills.power import Disk
+from labs.harness.messages import receive, send
 from labs.harness.outside import Outside
 from labs.harness.processes import ProgramFault
 from labs.harness.program import Program
@@ -860,6 +861,22 @@ def test_a_signal_of_the_group_reaches_a_program_that_has_no_group_yet():
         with ours, other:
             _Keeper({"environment": {}}, process.pid, ours, woken.fileno(), None, None, None).strike()
     assert process.returncode == -signal.SIGKILL
+
+
+def test_a_program_runs_no_sooner_than_it_is_known(bench):
+    # It could kill its keeper before that, and who is to blame would not be known either.
+    staged = bench.staged("print('runs')")
+    start = {"module": "starter", "arguments": [], "folder": str(staged.places.take() / "program"), "files": [], "environment": {}}
+    (out, out_too), (end, end_too) = os.pipe(), os.pipe()
+    with ForkServer() as forks, forks.keeper() as keeper:
+        send(keeper, start, [end, out_too, out_too])
+        message, _ = receive(keeper)
+        os.close(out_too)
+        psutil.Process(message["pid"]).parent().kill()
+        with open(out) as stdout:
+            assert stdout.read() == ""
+        os.close(end)
+        os.close(end_too)
 
 
 HARNESS = """

@@ -62,9 +62,11 @@ class Note:
         self._memory.close()
 
 
-def become(start, streams, lines, told):
-    """Make this process the program's, and return a function that runs it. `start` is as in keeper.keep()."""
+def become(start, streams, lines, told, gate):
+    """Make this process the program's once something comes by `gate`, and return a function that runs it. `start` is as in keeper.keep()."""
     os.setsid()
+    if not os.read(gate, 1):
+        os._exit(0)   # there is nobody any more for whom it would run
     signal.set_wakeup_fd(-1)
     # What the fork server, or Python itself, ignores must not be ignored in a program of another language.
     for number in (signal.SIGCHLD, *((signal.SIGPIPE, signal.SIGXFSZ) if start.get("command") else ())):

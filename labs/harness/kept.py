@@ -33,7 +33,7 @@ class ForkServer:
     def __init__(self, folder="", modules=(), cell=None):
         self._ours, theirs = socket.socketpair()
         self._lock, self._idle, self._closed = threading.Lock(), [], False
-        self.used = False     # whether a program was ever started
+        self.used = False     # whether a program may have run
         self.broken = False   # whether a program got at its processes: what it left there ends with the server
         user = cell.sandbox.user if cell else None
         words = [sys.executable, "-I", "-B", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
@@ -128,15 +128,16 @@ class Kept:
         for descriptor in inner:
             os.close(descriptor)
         message, pidfds = receive(self._keeper, 1) if _speaks(self._keeper, PATIENCE) else (None, [])
-        if pidfds:
-            message["pid"] = _number(pidfds[0])
-            os.close(pidfds[0])
-            send(self._keeper, {"word": "seen"})
         if message is None:
             for stream in (self.stdin, self.stdout, self.stderr):
                 stream.close()
             server.gone()
-        server.used, self.pid = True, message["pid"]
+        self.pid = _number(pidfds[0]) if pidfds else message["pid"]
+        for descriptor in pidfds:
+            os.close(descriptor)
+        server.used = True   # before it runs: from its first moment on it may be to blame
+        with suppress(OSError):
+            send(self._keeper, {"word": "known"})
 
     def until_ready(self):
         """Wait until a gated start stands at its gate."""
