@@ -1,11 +1,16 @@
 """The fixtures of the kit's own tests."""
 
+import signal
 
 import pytest
 from grader.tests.by_hand import labs_outside
 from grader.tests.lacking import lacking
 
 from labs.harness import machine
+
+# A shell starts what it puts into the background with SIGINT ignored, and so would be all that we start, for whom Ctrl-C is the way to end.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync")
