@@ -131,7 +131,9 @@ def test_what_is_gone_on_with_loses_no_line_to_a_torn_one(kit, tmp_path):
 def test_what_a_killed_run_wrote_last_is_no_result():
     whole = {"lab": "01", "check": "test_small.py::test_x", "status": "passed"}
     lines = [json.dumps(whole), "[]", "7", json.dumps(whole | {"status": None}), json.dumps(whole)[:-5]]
-    assert records.outcomes(records.parsed("\n".join(lines))) == [whole]
+    lines += [json.dumps(odd) for odd in ({"collected": 7}, {"collected": [7]}, {"collected": [["01", "a"]]}, {"began": "x"}, {"began": [], "in": "a", "of": "01"})]
+    found = records.parsed("\n".join(lines))
+    assert (records.outcomes(found), records.collected(found), records.began(found)) == ([whole], [], [])
 
 
 def test_what_is_not_applicable_leaves_the_total():
@@ -327,7 +329,7 @@ def test_a_sweep_since_then_takes_nothing_from_the_last_run_of_the_checks(kit):
 def test_evidence_is_opened_where_there_is_a_browser(untouched, tmp_path):
     folder, = (untouched.root / ".lab-evidence/latest").resolve().glob("02-*")
     nothing = {"PATH": str(tmp_path / "no-programs-here")}
-    assert f"no browser here that could be started; open {folder}\n" in untouched.run("show", "resumes", "--open", environment=nothing)[1]
+    assert f"no browser could be started here; open this in one: {folder}\n" in untouched.run("show", "resumes", "--open", environment=nothing)[1]
     (folder / "timeline.svg").write_text("<svg/>")
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')

@@ -35,7 +35,7 @@ class FakeProcess:
     def __init__(self, number, *arguments):
         self.arguments, self.pid = arguments, 1000 + number
         self.begun, self.ended, self.code, self.killed = time.monotonic(), None, None, False
-        self.stdout, self.stderr, self.end, self.last_words = "", "", "still runs", ""
+        self.stdout, self.stderr, self.end, self.complaint = "", "", "still runs", ""
 
     def __str__(self):
         return f"`{' '.join(self.arguments)}`"

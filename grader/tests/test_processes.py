@@ -21,8 +21,9 @@ from labs.harness.outside import Fault, Outside
 from labs.harness.processes import OUTPUT_LIMIT, ProgramFault
 from labs.harness.program import Program
 from labs.harness.scratch import remove, scratch
-from labs.harness.staging import KIT, NoProgram, stage
 from labs.harness.side_by_side import on_fresh_programs
+from labs.harness.staging import KIT, NoProgram, stage
+from labs.harness.story import tell
 from labs.harness.tickets import make_ticket
 
 PATIENCE = 20  # seconds after which a wait for something that must happen is a failure
@@ -259,7 +260,14 @@ def test_a_line_is_waited_for_and_the_end_without_it_is_a_fault_that_says_so(ben
     assert (process.line(), process.line(2)) == ("one", "two")
     with pytest.raises(ProgramFault, match="`start`: it ended with exit code 7 and had printed 2 whole lines, not 3"):
         process.line(3)
-    assert process.stdout == "one\ntwo\nthree" and process.last_words == "sorry"
+    assert process.stdout == "one\ntwo\nthree" and process.last_words == "sorry" and process.complaint == "“sorry”"
+
+
+def test_of_a_crash_the_place_in_the_programs_own_files_is_told(bench):
+    program = bench.program("import json\n\ndef read(text):\n    return json.loads(text)\n\nread('{')")
+    process = program.ask("start")
+    assert process.last_words.startswith("json.decoder.JSONDecodeError") and process.complaint == f"“{process.last_words}” (main, line 4)"
+    assert f"ended with exit code 1: {process.complaint}" in " ".join(" ".join(tell(program)).split())
 
 
 def test_binary_output_is_read_as_text_with_holes(bench):

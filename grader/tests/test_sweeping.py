@@ -51,6 +51,7 @@ def test_a_program_that_cannot_resume_yet_is_swept_by_the_rules_of_its_lab():
 def test_where_nothing_is_tested_it_does_not_pass(arguments):
     done = labs("sweep", *arguments)
     assert done.returncode == 3 and done.stderr.startswith("nothing was tested: "), done.stdout + done.stderr
+    assert done.stdout.startswith("{") or ("killed and finished" in done.stdout) == ("01" not in arguments)   # nothing resumes in lab 01
 
 
 def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():

@@ -101,5 +101,5 @@ def _open(console, folder):
         opened = webbrowser.open(target.resolve().as_uri())
     except webbrowser.Error:
         opened = False
-    console.print(f"opened {shown(target)}" if opened else f"there is no browser here that could be started; open {target}",
+    console.print(f"opened {shown(target)}" if opened else f"no browser could be started here; open this in one: {target}",
                   soft_wrap=True)

@@ -71,7 +71,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
             if unfit:
                 return refuse(ground.staged.name, unfit, about, as_json)
             if not as_json:
-                console.print(f"[bold]{ground.staged.name}[/], killed and finished, judged by the rules of lab {lab}; seed {seed}", soft_wrap=True)
+                console.print(f"[bold]{ground.staged.name}[/], killed{' and finished' * (lab >= FIRST_RESUME)}, judged by the rules of lab {lab}; seed {seed}", soft_wrap=True)
                 console.print(Text(_not_tried(program, command, lab, preload), "dim"), soft_wrap=True)
             for kind in kinds:
                 if lab < FIRST_RESUME and kind in (DOUBLE, RACE):

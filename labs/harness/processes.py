@@ -1,6 +1,7 @@
 """A process under test: what it says, capped; how it ends; and what is done to it from outside. Its body is a Spawned or a Kept."""
 
 import queue
+import re
 import select
 import signal
 import threading
@@ -14,6 +15,7 @@ from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
+_TRACED = re.compile(r'File "[^"]*/program/([^"]+)", line (\d+)')   # a place in the program's own files, in a traceback
 
 
 class ProgramFault(AssertionError):
@@ -138,6 +140,12 @@ class Process:
     def last_words(self):
         """The last line that it wrote on stderr, or an empty string."""
         return (self.stderr.strip().splitlines() or [""])[-1]
+
+    @property
+    def complaint(self):
+        """The last words, quoted, and where in its own files a traceback names a place, the last of them; or an empty string."""
+        place = _TRACED.findall(self.stderr)[-1:]
+        return f"“{self.last_words[:160]}”{f' ({place[0][0]}, line {place[0][1]})' if place else ''}" if self.last_words else ""
 
     @property
     def resident(self):

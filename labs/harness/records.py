@@ -34,16 +34,29 @@ def read(path):
 
 
 def parsed(data):
-    """The lines in the text, or the bytes, of a file, each a dict. What is none, like the torn last line of a session that was killed, is left out."""
+    """The lines in the text, or the bytes, of a file, each a dict. What is none of the above, like the torn last line of a session that was killed,
+    is left out.
+    """
     found = []
     for line in data.split(b"\n" if isinstance(data, bytes) else "\n"):
         try:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and _is_a_record(entry):
             found.append(entry)
     return found
+
+
+def _is_a_record(entry):
+    if "collected" in entry:
+        items = entry["collected"]
+        return isinstance(items, list) and all(isinstance(item, list) and _are_words(item, 3) for item in items)
+    return "began" not in entry or _are_words([entry.get(name) for name in ("of", "in", "began")], 3)
+
+
+def _are_words(found, count):
+    return len(found) == count and all(isinstance(word, str) for word in found)
 
 
 def mend(path):

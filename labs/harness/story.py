@@ -83,7 +83,7 @@ def _deeds(process, requests):
     elif process.killed:
         parts.append("✂ killed (SIGKILL)")
     else:
-        parts.append(process.end + (f": “{process.last_words[:160]}”" if process.code and process.last_words else ""))
+        parts.append(process.end + (f": {process.complaint}" if process.code and process.complaint else ""))
     runs = [(part, len(list(same))) for part, same in itertools.groupby(parts)]
     return " → ".join(part if count == 1 else f"{part} ×{count}" for part, count in runs)
 

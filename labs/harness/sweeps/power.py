@@ -106,7 +106,7 @@ def _named(entry):
 class PowerCut:
     """The recorded process as it was when the power was cut: what a story and the events need of it."""
 
-    code, killed, running, buried, folder, outlived, last_words = None, False, False, True, None, (), ""
+    code, killed, running, buried, folder, outlived, complaint = None, False, False, True, None, (), ""
     end = "✂ the power was cut"
 
     def __init__(self, process, printed):

@@ -51,7 +51,7 @@ def the_run_is_finished_and_nothing_happens_twice(trial):
         _is_failed(trial)
         return
     if trial.last.code != 0:
-        said = f": “{trial.last.last_words[:160]}”" if trial.last.last_words else ""
+        said = f": {trial.last.complaint}" if trial.last.complaint else ""
         raise Bad("broken" if trial.last.code == 6 else "lost", f"{_again(trial)}{trial.last.end}{said}; it should finish the run")
     try:
         handled_once(trial.program, RUN, trial.ticket, _model_calls(trial))
