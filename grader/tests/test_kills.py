@@ -866,12 +866,14 @@ def test_a_signal_of_the_group_reaches_a_program_that_has_no_group_yet():
 def test_a_program_runs_no_sooner_than_it_is_known(bench):
     # It could kill its keeper before that, and who is to blame would not be known either.
     staged = bench.staged("print('runs')")
-    start = {"module": "starter", "arguments": [], "folder": str(staged.places.take() / "program"), "files": [], "environment": {}}
+    start = {"module": "starter", "arguments": [], "folder": str(staged.places.take() / "program"), "files": [], "environment": {},
+             "confined": {"how": "limits", "writable": []}}
     (out, out_too), (end, end_too) = os.pipe(), os.pipe()
     with ForkServer() as forks, forks.keeper() as keeper:
         send(keeper, start, [end, out_too, out_too])
-        message, _ = receive(keeper)
+        message, pidfds = receive(keeper, 1)
         os.close(out_too)
+        os.close(*pidfds)
         psutil.Process(message["pid"]).parent().kill()
         with open(out) as stdout:
             assert stdout.read() == ""

@@ -1,23 +1,41 @@
 """The laws of the labs: red on the starter, green on the solutions, and the same every time."""
 
+import os
 import re
 
 import pytest
 from grader.suites import LABS, passed, red_by_right, run_suites
+
+from labs.harness.side_by_side import side_by_side
 
 pytestmark = pytest.mark.timeout(900)  # whole suites run in one test
 SUITES = [f"labs/{lab}" for lab in LABS]
 SAMPLE = ("--lab-sample", "8")  # of the points of a sweep; all of them are tried where the pages' commands are run, test_pages.py
 
 
-@pytest.fixture(scope="module")
-def on_the_starter(tmp_path_factory):
-    return run_suites(*SUITES, *SAMPLE, results=tmp_path_factory.mktemp("starter") / "results.jsonl")
+FINISHED = f"solutions/{max(LABS)}"
+#: The suites that each program is put through: all, or those of its own lab.
+RUNS = {"starter": SUITES, FINISHED: SUITES, **{f"solutions/{lab}": [f"labs/{lab}"] for lab in sorted(LABS)[:-1]}}
 
 
 @pytest.fixture(scope="module")
-def on_the_finished_solution(tmp_path_factory):
-    return run_suites(*SUITES, "--program", f"solutions/{max(LABS)}", *SAMPLE, results=tmp_path_factory.mktemp("finished") / "results.jsonl")
+def runs(tmp_path_factory):
+    """For each program of RUNS what run_suites() says of it."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def run(program):
+        return run_suites(*RUNS[program], "--program", program, *SAMPLE, results=folder / f"{program.replace('/', '-')}.jsonl")
+    return dict(zip(RUNS, side_by_side(run, RUNS, threads=os.cpu_count())))
+
+
+@pytest.fixture(scope="module")
+def on_the_starter(runs):
+    return runs["starter"]
+
+
+@pytest.fixture(scope="module")
+def on_the_finished_solution(runs):
+    return runs[FINISHED]
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -54,8 +72,8 @@ def test_the_finished_solution_passes_every_check(on_the_finished_solution, lab)
 
 # The last lab's solution is the finished one.
 @pytest.mark.parametrize("lab", sorted(LABS)[:-1])
-def test_a_lab_passes_with_its_predecessors_solutions_alone(lab, tmp_path):
-    code, output, results = run_suites(f"labs/{lab}", "--program", f"solutions/{lab}", *SAMPLE, results=tmp_path / "results.jsonl")
+def test_a_lab_passes_with_its_predecessors_solutions_alone(runs, lab):
+    code, output, results = runs[f"solutions/{lab}"]
     assert code == 0, output
     assert all(passed(results[lab][check.test]) for check in LABS[lab].checks)
 
@@ -79,7 +97,7 @@ def test_an_unusable_program_is_one_line_and_no_verdict(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("program", ["starter", f"solutions/{max(LABS)}"])
+@pytest.mark.parametrize("program", ["starter", FINISHED])
 def test_results_are_the_same_three_times_in_a_row_and_in_reverse_order(program, tmp_path):
     def results(number, *arguments):
         _, output, found = run_suites(*arguments, "--program", program, *SAMPLE, results=tmp_path / f"{number}.jsonl")

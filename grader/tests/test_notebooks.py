@@ -54,7 +54,7 @@ except LookupError as error:
     assert ended.stdout == "the cell's own []\n", ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=[pytest.mark.slow] if path.stem[:2] > "01" else []) for path in NOTEBOOKS], ids=lambda path: path.stem)
 def test_a_notebook_shows_what_was_committed(path):
     ended = run(KIT, "-m", "pytest", "-q", f"notebooks/{path.name}")
     assert ended.returncode == 0, ended.stdout + ended.stderr

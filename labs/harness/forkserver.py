@@ -4,7 +4,7 @@ A new interpreter takes 60 to 200 ms to come up, a fork of one that is up a few.
 program's process alone: a module that the server had loaded would be the same in every start, its ids and open files
 too. What was compiled of it is read here, once, and nothing of it is run. This is run as a script, with the number of a
 socket that requests come by, the user to become or an empty word, the program's folder and the modules to load; kept.py starts it, and asks it for a keeper
-by sending the keeper's end of a socket. In a sandbox of root's it becomes another user first.
+by sending the keeper's end of a socket, once it has said that it is up. In a sandbox of root's it becomes another user first.
 """
 
 import gc
@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 #: What a program that keeps a record and speaks HTTP loads, some of it only when it is first used. Its own list comes on top.
@@ -31,7 +32,7 @@ def serve(requests, folder, modules):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from labs.harness.becoming import LIBC
     from labs.harness.keeper import keep
-    from labs.harness.messages import receive
+    from labs.harness.messages import receive, send
     from labs.harness.ready import read_compiled
     del sys.path[0]
     read_compiled(folder)
@@ -41,6 +42,8 @@ def serve(requests, folder, modules):
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)   # keepers are nobody's to wait for
     gc.collect()
     gc.freeze()
+    with suppress(OSError):   # the harness is gone; the next lines notice it
+        send(requests, "up")
     while True:
         request, descriptors = receive(requests, 1)
         if request is None:

@@ -2,8 +2,8 @@
 
 A keeper is forked by the fork server (forkserver.py) and forks the program. Every process that descends from the
 program comes to the keeper when its own parent dies, so nothing can slip away (Linux; elsewhere the process group is
-all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, then
-`known`, for the program waits until its pid is, and then words: `go`, `kill`, `stop`, `cont`; after `keep the zombie` the dead program is not buried before the next start ends. It says {"pid"}, from a
+all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, and
+then words: `go`, `kill`, `stop`, `cont`; after `keep the zombie` the dead program is not buried before the next start ends. It says {"pid"}, from a
 sandbox with a descriptor of the process, for its number is another outside; {"ready"} where the start waits for its release; {"stopped"} after `stop`; {"at"} where the program is held at
 a call; and at the end the report. When the harness is gone, everything ends.
 
@@ -101,14 +101,16 @@ class _Keeper:
             self.poll.register(descriptor, select.POLLIN)
 
     def run(self, release):
-        """Watch it to its end. It waits until `release`, a descriptor, is written to: it may kill us, and nobody would know it yet."""
-        pidfds = [os.pidfd_open(self.pid)] if self.start.get("confined") else []
-        self.say(pidfds, pid=self.pid)
-        known, _ = receive(self.ours)
-        if known:
-            os.write(release, b".")
-        for descriptor in (release, *pidfds):
-            os.close(descriptor)
+        """Watch it to its end. It waits until `release`, a descriptor, is written to: it may kill us, and is not to be unknown then."""
+        if self.start.get("confined"):
+            pidfd = os.pidfd_open(self.pid)
+            self.say([pidfd], pid=self.pid)
+            os.close(pidfd)
+            receive(self.ours)   # it is read; before that the process may not be buried
+        else:
+            self.say(pid=self.pid)
+        os.write(release, b".")
+        os.close(release)
         if self.watches or self.start.get("gated"):
             self.open_the_gate()
         while not self.is_over():

@@ -32,8 +32,7 @@ class ForkServer:
 
     def __init__(self, folder="", modules=(), cell=None):
         self._ours, theirs = socket.socketpair()
-        self._lock, self._idle, self._closed = threading.Lock(), [], False
-        self.used = False     # whether a program may have run
+        self._lock, self._idle, self._closed, self._up = threading.Lock(), [], False, False
         self.broken = False   # whether a program got at its processes: what it left there ends with the server
         user = cell.sandbox.user if cell else None
         words = [sys.executable, "-I", "-B", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
@@ -57,6 +56,10 @@ class ForkServer:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
+            if not self._up:
+                self._up = _speaks(self._ours, PATIENCE) and receive(self._ours)[0] is not None
+                if not self._up:
+                    self.gone()
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
@@ -68,7 +71,7 @@ class ForkServer:
     def gone(self):
         """Say that the server, or a keeper, is not there any more. Raises ProgramFault, or RuntimeError where no program is to blame."""
         self.broken = True
-        if self.used:   # nobody but a program that it started can have done that
+        if self._up:   # nobody but a program that it started can have done that
             raise ProgramFault(_KILLED) from None
         raise RuntimeError("the fork server did not start; what it said on stderr says why") from None
 
@@ -132,12 +135,12 @@ class Kept:
             for stream in (self.stdin, self.stdout, self.stderr):
                 stream.close()
             server.gone()
-        self.pid = _number(pidfds[0]) if pidfds else message["pid"]
-        for descriptor in pidfds:
-            os.close(descriptor)
-        server.used = True   # before it runs: from its first moment on it may be to blame
-        with suppress(OSError):
-            send(self._keeper, {"word": "known"})
+        self.pid = message["pid"]
+        if pidfds:
+            self.pid = _number(pidfds[0])
+            os.close(pidfds[0])
+            with suppress(OSError):
+                send(self._keeper, {"word": "seen"})
 
     def until_ready(self):
         """Wait until a gated start stands at its gate."""
