@@ -48,7 +48,7 @@ def hint(number: LabNumber):
 def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed check, by its name in .lab-evidence/ or a part of it; "
                                              "without it, the first that failed.")] = None,
          open_it: Annotated[bool, typer.Option("--open", help="Open its timeline, or its folder, in a browser.")] = False):
-    """Tell the story of the first check that failed in the last run, and where all else about it is."""
+    """Tell the story of the first check, or sweep, that failed in the last run that had a failure, and where all else about it is."""
     from .command.show import show_evidence
     raise typer.Exit(show_evidence(name, open_it))
 
@@ -63,7 +63,7 @@ def solution(number: LabNumber,
 
 @app.command()
 def reset(number: LabNumber, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False):
-    """Put starter/ to the state before a lab: as shipped, with the labs before it solved. Yours is kept in .lab-backup/."""
+    """Put starter/ to the state before a lab: as shipped, with the kit's own solutions of the labs before it. Yours is kept in .lab-backup/."""
     from .command.reset import ask_and_reset
     raise typer.Exit(ask_and_reset(number, yes))
 
@@ -76,7 +76,7 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
           lab: Annotated[str, typer.Option(metavar="NN", help="Judge by the rules that a program keeps after this lab: 01, 02, 03 or 05.")] = "05",
           as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
           command: Annotated[str, typer.Option(metavar="LINE", help="The command line that starts the program in a copy of DIR, where it "
-                                               "is not Python.")] = None,
+                                               "is no package of Python; each start is then a new process.")] = None,
           preload: Annotated[list[str], typer.Option(metavar="MODULE", help="An installed module that is loaded once, and not at each start: for one that takes "
                                                      "long to import. Again for more than one.")] = ()):
     """Kill any program that keeps the contract at every line, before every system call, twice, in races, by power cut; say where it is unsafe.

@@ -116,6 +116,13 @@ def test_a_wrong_program_does_not_slip_through(finished, tmp_path, name):
     assert "failed" in results[lab][test].values() and set(results[lab][test].values()) <= {"passed", "failed"}, output
 
 
+def test_a_worksheet_with_a_text_for_true_is_told_so(finished, tmp_path):
+    path = finished / "starter" / "state.toml"
+    path.write_text(path.read_text().replace("survives = true", 'survives = "true"'))
+    _, output, _ = run_suites("labs/01/test_worksheet.py", "--program", str(finished), results=tmp_path / "results.jsonl")
+    assert 'survives = "true", a text: write true or false without quotes' in " ".join(output.split())
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_program_fails_and_breaks_nothing(finished, tmp_path, name):
     path = finished / "starter" / "__main__.py"

@@ -60,7 +60,7 @@ STATUS = """\
 The grader also runs hidden checks, 1 in all, for 5 of the 14 points; `pytest
 labs/01` runs them too, and each chapter says what they do.
 
-next: lab 01, first failing check the flow is marked
+next: lab 01, first failing check: the flow is marked
       Looks into flow.py for the mark of lab 01.
       run   pytest labs/01
       hint  python -m labs hint 01
@@ -149,7 +149,7 @@ def test_what_is_not_applicable_leaves_the_total():
 def test_a_broken_suite_is_no_failure_of_the_program(kit):
     kit.solve("02")
     code, output, _ = kit.run("status", environment={"BREAK_THE_SUITE": "1"})
-    assert code == 0 and "first check that could not be run the flow is marked" in output and "?" in output
+    assert code == 0 and "first check that could not be run: the flow is marked" in output and "?" in output
     assert "1 of 2 checks could not be run" in refusal(kit.run("solution", "1", environment={"BREAK_THE_SUITE": "1"}), code=1)
 
 
@@ -164,10 +164,10 @@ def test_a_program_that_is_none_is_one_line(untouched):
     assert "--last runs nothing" in refusal(untouched.run("status", "--last", "--program", "starter"))
 
 
-def test_results_are_drawn_while_they_come_in(kit):
-    kit.solve("02")
+def on_a_terminal(kit, *arguments):
+    """What a command that ends well draws on a terminal."""
     ours, theirs = pty.openpty()
-    process = kit.popen("status", stdin=theirs, stdout=theirs, stderr=theirs, environment={"TERM": "xterm-256color"})
+    process = kit.popen(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, environment={"TERM": "xterm-256color"})
     os.close(theirs)
     drawn = b""
     try:
@@ -177,10 +177,19 @@ def test_results_are_drawn_while_they_come_in(kit):
         pass  # Linux's way of saying that the other side is closed
     os.close(ours)
     assert process.wait(timeout=60) == 0
-    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", drawn.decode())
-    seen = re.findall(r"01 write it down +[━╍─]+ +(\d/\d)", text)
+    return drawn.decode()
+
+
+def plain(drawn):
+    return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", drawn)
+
+
+def test_results_are_drawn_while_they_come_in(kit):
+    kit.solve("02")
+    drawn = on_a_terminal(kit, "status")
+    seen = re.findall(r"01 write it down +[━╍─]+ +(\d/\d)", plain(drawn))
     assert seen[0] == "0/2" and seen[-1] == "2/2"
-    assert "All checks that you can see pass." in text and "\x1b[32m" in drawn.decode()
+    assert "All checks that you can see pass." in plain(drawn) and "\x1b[32m" in drawn
 
 
 @pytest.mark.parametrize("number, command, says", [(signal.SIGINT, ["status"], "say nothing"),
@@ -283,6 +292,16 @@ def test_a_revealed_solution_is_a_patch_of_the_learners_own_files(kit, tmp_path_
     assert "--- /dev/null\n+++ solutions/01/record.py\n" in kit.run("solution", "01", "--reveal")[1]
     shutil.rmtree(kit.root / "starter")
     assert kit.run("solution", "01", "--reveal")[0] == 0
+
+
+def test_on_a_terminal_a_file_with_little_in_common_is_shown_whole(kit):
+    kit.write("starter/flow.py", "# mine\n" * 9)
+    text = plain(on_a_terminal(kit, "solution", "02", "--reveal"))
+    assert "solutions/02/flow.py  whole: it has little in common with your starter/flow.py" in text and "# mark 02" in text and "-# mine" not in text
+    assert "This is the program after lab 02: what you have made since then is not in it." in text
+    kit.write("starter/flow.py", "# mark 01\n# mine\n")
+    text = plain(on_a_terminal(kit, "solution", "02", "--reveal"))
+    assert "solutions/02/flow.py  what it changes in your starter/flow.py" in text and "-# mine" in text
 
 
 def test_a_kit_without_solutions_says_so(kit):

@@ -45,13 +45,14 @@ def test_reset_asks_and_keeps_what_was_there(kit):
     code, output, errors = kit.run("reset", "2", stdin="n\n")
     assert code == 1 and not errors and output.endswith("Go on? [y/N]: nothing changed\n")
     assert files_of(kit.root / "starter") == mine and not list((kit.root / ".lab-backup").glob("*/"))
-    assert kit.run("reset", "2", stdin="")[0] == 1, "nobody said yes"
+    code, output, errors = kit.run("reset", "2", stdin="")
+    assert code == 1 and not errors and output.endswith("no answer; with --yes nobody is asked\nnothing changed\n")
 
     code, output, errors = kit.run("reset", "2", stdin="y\n")
     assert code == 0 and not errors
     assert output.startswith("To be the starter before lab 02 (the shipped one under solutions/01), starter/ changes:\n"
                              "  exits.py comes\n  flow.py changes\n  notes/idea.txt goes\n  record.py comes\n"
-                             "It is kept as it is now in .lab-backup/.\nGo on? [y/N]: \nstarter/ is now the starter before lab 02.\n")
+                             "What it is now will be kept in .lab-backup/.\nGo on? [y/N]: \nstarter/ is now the starter before lab 02.\n")
     assert files_of(kit.root / "starter") == state_before("02", kit.root)
     assert kit.read("starter/flow.py") == "# mark 01\n" and (kit.root / "starter/exits.py").exists()
     backup = re.search(r"What it was is in (\.lab-backup/[\d-]+/starter)\n", output).group(1)

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from rich.console import Console
+
 from labs.command import bench, preflight
-from labs.command.sweeping import FAILING_IN, scenarios_of, show_sweep
+from labs.command.sweeping import FAILING_IN, _say, scenarios_of, show_sweep
 from labs.harness import descendants, processes
 from labs.harness.kept import ForkServer, Kept
 from labs.harness.staging import KIT
@@ -52,6 +54,12 @@ def test_where_nothing_is_tested_it_does_not_pass(arguments):
     done = labs("sweep", *arguments)
     assert done.returncode == 3 and done.stderr.startswith("nothing was tested: "), done.stdout + done.stderr
     assert done.stdout.startswith("{") or ("killed and finished" in done.stdout) == ("01" not in arguments)   # nothing resumes in lab 01
+
+
+@pytest.mark.parametrize("scenarios, said", [([FAILING], True), ([FAILING, DOWN], True), ([START, FAILING], False)])
+def test_what_only_lab_05_asks_for_is_called_that(capsys, scenarios, said):
+    _say(Console(width=100), CALL, [Result(CALL, scenario.name, [Outcome("a point", {3: ("lost", "it should finish the run")})]) for scenario in scenarios])
+    assert ("--lab 03 leaves that out" in capsys.readouterr().out) == said
 
 
 def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():

@@ -1,11 +1,13 @@
 """Lab 01, the worksheet: what its author believes about the flow's state, held against what the next process still knows."""
 
+import json
 import tomllib
 
 from labs.harness.judge import effect_of, results_of
 from labs.harness.kills.boundary import held_at
 from labs.harness.processes import ProgramFault
 from labs.harness.staging import GIVEN
+
 
 def test_the_worksheet_says_what_survives_a_kill(program, outside, ticket, not_applicable):
     sheet = worksheet(program, not_applicable)
@@ -23,10 +25,11 @@ def test_the_worksheet_says_what_survives_a_kill(program, outside, ticket, not_a
     for name, lives in lives_in.items():
         entry = sheet.get(name)
         assert isinstance(entry, dict), f"the worksheet starter/state.toml lacks the piece [{name}]"
-        survives = lives != "process"
-        assert entry.get("survives") is survives, (
+        survives, said = lives != "process", entry.get("survives")
+        in_quotes = ", a text: write true or false without quotes" if isinstance(said, str) else ""
+        assert said is survives, (
             f"after the kill the next process {'knows' if survives else 'does not know'} of {name}; the worksheet says "
-            f"survives = {str(entry.get('survives')).lower()}")
+            f"survives = {json.dumps(said, default=str)}{in_quotes}")
         assert entry.get("lives") == lives, f"{name} lives in the {lives}; the worksheet says {entry.get('lives')!r}"
     more = ", ".join(sorted(set(sheet) - set(lives_in)))
     assert not more, f"the worksheet has pieces that nobody asked for: {more}"

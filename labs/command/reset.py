@@ -37,8 +37,12 @@ def ask_and_reset(number, yes=False):
     def agree(changes):
         print(f"To be the starter before lab {lab.number} ({_made_of(lab.number)}), starter/ changes:")
         print("\n".join(f"  {change}" for change in changes))
-        print(f"It is kept as it is now in {BACKUPS}/.")
-        return yes or typer.confirm("Go on?")
+        print(f"What it is now will be kept in {BACKUPS}/.")
+        try:
+            return yes or typer.confirm("Go on?")
+        except typer.Abort:   # Ctrl-C, or there is nobody to answer
+            print("\nno answer; with --yes nobody is asked")
+            return False
 
     changes, backup = reset(lab.number, agree)
     if not changes:

@@ -15,6 +15,9 @@ from .shipped import files_of, overlay
 from .status import run_live
 
 
+ALIKE = 0.4   # of all lines: with less in common than that, a file is easier to read than what it changes
+
+
 def show_solution(number, reveal=False):
     """Print a lab's solution if its public checks, run now, pass on starter/, or with `reveal`. Returns an exit code.
 
@@ -49,16 +52,21 @@ def _refuse_unless_solved(tally):
 
 def _print_change(console, name, mine, theirs, number):
     source, target = (f"starter/{name}" if mine is not None else "/dev/null"), f"solutions/{number}/{name}"
-    lines = list(difflib.unified_diff(_lines(mine or b""), _lines(theirs), source, target))
-    if not lines:
+    ours, lines = _lines(mine or b""), _lines(theirs)
+    changes = list(difflib.unified_diff(ours, lines, source, target))
+    if not changes:
         console.print(f"[bold]{target}[/]  the same as your starter/{name}\n")
-        return
-    diff = "".join(lines)
-    if not console.is_terminal:
-        print(diff)
-        return
-    console.print(f"[bold]{target}[/]  " + ("what it changes in your starter/" + name if mine is not None else "a new file"))
-    console.print(Syntax(diff.rstrip("\n"), "diff", theme="ansi_dark", background_color="default", word_wrap=True))
+    elif not console.is_terminal:
+        print("".join(changes))   # a patch
+    elif mine is not None and difflib.SequenceMatcher(None, ours, lines, autojunk=False).ratio() < ALIKE:
+        _show(console, f"{target}  whole: it has little in common with your starter/{name}", lines, "python" if name.endswith(".py") else "text")
+    else:
+        _show(console, f"{target}  " + (f"what it changes in your starter/{name}" if mine is not None else "a new file"), changes, "diff")
+
+
+def _show(console, title, lines, language):
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    console.print(Syntax("".join(lines).rstrip("\n"), language, theme="ansi_dark", background_color="default", word_wrap=True))
     console.print()
 
 
@@ -75,4 +83,6 @@ def _print_how_to_try(console, number, mine, files):
     needed = [f"solutions/{lab}/{name}" for name, lab in earlier.items() if name not in files and name not in mine]
     if needed:
         console.print(f"It builds on files of earlier labs that your starter/ does not have: {', '.join(needed)}", soft_wrap=True)
+    if any(mine.get(name, content) != content for name, content in files.items()):
+        console.print(f"This is the program after lab {number}: what you have made since then is not in it.", soft_wrap=True)
     console.print(f"Try it: pytest {shown(KIT / 'labs' / number)} --program {shown(KIT / 'solutions' / number)}", soft_wrap=True)

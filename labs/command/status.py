@@ -71,7 +71,7 @@ def _say_next(console, tallies, program):
             check, number = tally.open[0], tally.lab.number
             wording = {"failed": "first failing check", "could not check": "first check that could not be run",
                        "not run": "first check that was not run"}[tally.verdict(check)]
-            console.print(Text.assemble(("next: ", "bold"), f"lab {number}, {wording} ", (_sentence(check), "bold")))
+            console.print(Text.assemble(("next: ", "bold"), f"lab {number}, {wording}: ", (_sentence(check), "bold")))
             say(console, check.does, indent=6)
             options = f" --program {program}" if program else ""
             console.print(f"      run   pytest {shown(KIT / 'labs' / number)}{options}", soft_wrap=True)

@@ -160,6 +160,9 @@ def _say(console, kind, found):
             scenario = f"{result.scenario}, " if result.scenario else ""
             for line in (*wrapped("why", f"{scenario}{result.fault}"), *story):
                 console.print(Text(line, "red" if line.startswith("  why") else ""), soft_wrap=True)
+    faults = {result.scenario for result in found if result.fault}
+    if verdict == FAILED and faults <= {scenario.name for failing in FAILING_IN.values() for scenario in failing}:
+        console.print(f"   only where things fail outside, which is of lab {FAILURES}: --lab {FIRST_RESUME} leaves that out", style="yellow", soft_wrap=True)
 
 
 def _reason(found):
