@@ -379,6 +379,18 @@ def test_too_many_files_end_it(wards, rung, what):
             subprocess.run(["sh", "-c", 'chmod -R u+rwx "$0"; find "$0" -mindepth 1 -delete', folder], check=True)
 
 
+def test_what_it_left_counts_however_soon_it_ended(view):
+    if os.geteuid() == 0 and view.sandbox.user is None:
+        pytest.skip("nothing is closed to root")
+    found = view.run(f"import os\nhome = os.environ['LAB_HOME']\n{FILL}{MUCH['a folder closed to its keeper']}")
+    try:
+        assert (found.code, found.report["excess"]) == (0, "files"), found.errors
+    finally:
+        for folder in (view.home, view.place):
+            subprocess.run(["sh", "-c", 'chmod -R u+rwx "$0"; find "$0" -mindepth 1 -delete', folder], check=True)
+    assert view.run("").report["excess"] is None
+
+
 @pytest.mark.parametrize("rung", LADDER)
 @pytest.mark.parametrize("kind", ["MAP_PRIVATE", "MAP_SHARED"])
 def test_memory_over_1_gib_ends_it(wards, rung, kind):

@@ -129,6 +129,8 @@ class _Keeper:
                     self.poll.unregister(descriptor)   # nobody is left who could make a call
         if self.listener is not None:
             os.close(self.listener)
+        if self.start.get("confined") and self.told.shut_in and not self.killed and not self.excess:   # what it left counts, however soon it ended
+            self.excess = excess((), self.start["confined"]["writable"])
         self.say(**self.report())
 
     # ---- with the harness
