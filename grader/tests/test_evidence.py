@@ -11,6 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from random import Random
 
 import pytest
@@ -24,6 +25,7 @@ from labs.harness.outside import Account
 from labs.harness.outside.answer import error
 from labs.harness.staging import KIT
 from labs.harness.timeline import draw
+from labs.session.failures import _kind
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -566,3 +568,12 @@ def test_a_mad_program_fails_its_check_and_breaks_nothing(tmp_path):
     shown = KIT / re.search(r"  look +(\S+)", output).group(1)
     assert_readable(ElementTree.fromstring(shown.read_text()))
     assert {"pipe", "loop"} <= set(re.findall(r"lab-home/(\w+): a", shown.with_name("left-out.txt").read_text()))
+
+
+@pytest.mark.parametrize("others, kind", [
+    ([], "failed"), ([{"code": 1}], "error in the program"), ([{"code": 1}, {"running": True}], "error in the program"),
+    ([{"code": 1}, {"code": -9, "killed": True}], "failed"), ([{"code": 0}, {"running": True}], "failed"),
+    ([{"code": -9, "excess": "memory"}, {"running": True}], "out of memory")])
+def test_how_a_check_failed_is_said_of_the_process_that_ended_last(others, kind):
+    processes = [SimpleNamespace(**{"running": False, "code": None, "killed": False, "excess": None, "last_words": ""} | other) for other in others]
+    assert _kind(AssertionError("it should send a refund request"), SimpleNamespace(processes=processes)) == kind

@@ -129,8 +129,9 @@ class _Keeper:
                     self.poll.unregister(descriptor)   # nobody is left who could make a call
         if self.listener is not None:
             os.close(self.listener)
-        if self.start.get("confined") and self.told.shut_in and not self.killed and not self.excess:   # what it left counts, however soon it ended
-            self.excess = excess((), self.start["confined"]["writable"])
+        if self.start.get("confined") and self.told.shut_in and not self.killed and not self.excess:
+            self.excess = excess((), self.start["confined"]["writable"])   # what it left counts, however soon it ended
+            self.code = -signal.SIGKILL if self.excess else self.code      # as if it had been seen in time
         self.say(**self.report())
 
     # ---- with the harness

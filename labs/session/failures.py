@@ -90,14 +90,15 @@ def _told(item, error, made):
 
 def _kind(error, program):
     """How the check failed, in a word or two: what a grader has statuses for."""
-    last = program.processes[-1] if program and program.processes else None
+    ended = [process for process in program.processes if not process.running] if program else []
+    last = ended[-1] if ended else None   # of two at one moment the other one may not have ended yet, or has
     if last and (last.excess == "memory" or last.code and last.last_words.startswith("MemoryError")):
         return "out of memory"
     if isinstance(error, processes.ProgramFault) and error.kind != "failed":
         return error.kind
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout"):
         return "timeout"
-    return "error in the program" if last and not last.running and not last.killed and last.code not in KNOWN else "failed"
+    return "error in the program" if last and not last.killed and last.code not in KNOWN else "failed"
 
 
 def _again(item):
