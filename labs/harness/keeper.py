@@ -109,7 +109,10 @@ class _Keeper:
             receive(self.ours)   # it is read; before that the process may not be buried
         else:
             self.say(pid=self.pid)
-        os.write(release, b".")
+        try:
+            os.write(release, b".")
+        except BrokenPipeError:
+            pass   # it is dead already
         os.close(release)
         if self.watches or self.start.get("gated"):
             self.open_the_gate()
