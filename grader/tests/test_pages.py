@@ -38,7 +38,7 @@ SAMPLE = {"pytest": "pytest --lab-sample 40"}   # where all points of these chec
 ALL_RED, ALL_GREEN = r": \d of (\d+) checks passed.*, seed 1", r": (\d+) of \1 checks passed, (\d+) of \2 points"
 RUNS = {
     "python3 -m venv .venv && .venv/bin/pip install -q -e '.[all]' -c .ci/constraints.txt && .venv/bin/grader demo": Run(elsewhere=CI),
-    ".venv/bin/pip install -q -e .": Run(elsewhere="test_pythons.py::test_the_labs_and_their_harness_work"),
+    "python3 -m venv .venv && .venv/bin/pip install -q -e .": Run(elsewhere="test_pythons.py::test_the_labs_and_their_harness_work"),
     ".venv/bin/pytest": Run(elsewhere=CI),
     "pytest -m slow": Run(elsewhere=CI),
     ".venv/bin/labs demo": Run("2 refunds for one order"),
@@ -89,7 +89,7 @@ RUNS = {
     "grader gradescope autograder.zip": Run("autograder.zip"),
 }
 #: What looks like a command and is none: a form, a name, a piece of code.
-NO_COMMAND = {"python -m starter", "python -m starter VERB …", "python -m starter status RUN_ID", "grader error", "for attempt in range(5)"}
+NO_COMMAND = {"python -m labs", "python -m starter", "python -m starter VERB …", "python -m starter status RUN_ID", "grader error", "for attempt in range(5)"}
 DIFFERS = [(r"[0-9a-f]{32}", "ID"), (r"[0-9a-f]{8}…", "ID…"), (r"\d+\.\d+ ?s\b( \(\d+:\d+:\d+\))?", "T"), (r" +\d+/s", " RATE"), (r" +\d+ points", " N points"),
            (r"={3,}", "==="), (r"[ \t]+", " ")]   # from run to run, and the widths of columns
 
