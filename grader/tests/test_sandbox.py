@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -366,28 +367,32 @@ MUCH = {
 }
 
 
-@pytest.mark.parametrize("rung, what", [*((VIEW, what) for what in MUCH), (BARE, "files in its place"), (NOTHING, "files in LAB_HOME")])
-def test_too_many_files_end_it(wards, rung, what):
-    if what == "a folder closed to its keeper" and os.geteuid() == 0 and wards(rung).sandbox.user is None:
-        pytest.skip("nothing is closed to root")
-    ward = wards(rung)
-    found = ward.run(f"import os, signal\nhome = os.environ['LAB_HOME']\n{FILL}{MUCH[what]}\nsignal.pause()")
+@contextmanager
+def emptied(ward):
+    """At the end nothing is left in the home and the place of a ward."""
     try:
-        assert (found.code, found.report["excess"]) == (-9, "files"), found.errors
+        yield
     finally:
         for folder in (ward.home, ward.place):
             subprocess.run(["sh", "-c", 'chmod -R u+rwx "$0"; find "$0" -mindepth 1 -delete', folder], check=True)
 
 
+@pytest.mark.parametrize("rung, what", [*((VIEW, what) for what in MUCH), (BARE, "files in its place"), (NOTHING, "files in LAB_HOME")])
+def test_too_many_files_end_it(wards, rung, what):
+    if what == "a folder closed to its keeper" and os.geteuid() == 0 and wards(rung).sandbox.user is None:
+        pytest.skip("nothing is closed to root")
+    ward = wards(rung)
+    with emptied(ward):
+        found = ward.run(f"import os, signal\nhome = os.environ['LAB_HOME']\n{FILL}{MUCH[what]}\nsignal.pause()")
+        assert (found.code, found.report["excess"]) == (-9, "files"), found.errors
+
+
 def test_what_it_left_counts_however_soon_it_ended(view):
     if os.geteuid() == 0 and view.sandbox.user is None:
         pytest.skip("nothing is closed to root")
-    found = view.run(f"import os\nhome = os.environ['LAB_HOME']\n{FILL}{MUCH['a folder closed to its keeper']}")
-    try:
+    with emptied(view):
+        found = view.run(f"import os\nhome = os.environ['LAB_HOME']\n{FILL}{MUCH['a folder closed to its keeper']}")
         assert (found.code, found.report["excess"]) == (-9, "files"), found.errors
-    finally:
-        for folder in (view.home, view.place):
-            subprocess.run(["sh", "-c", 'chmod -R u+rwx "$0"; find "$0" -mindepth 1 -delete', folder], check=True)
     assert view.run("").report["excess"] is None
 
 
