@@ -4,6 +4,7 @@ It takes the place of a new interpreter, which would take ten times as long. Not
 the process that it is forked from, and nothing of ours is on its stack when it begins.
 """
 
+import _signal
 import atexit
 import ctypes
 import gc
@@ -18,6 +19,7 @@ import time
 import types
 import weakref
 from contextlib import suppress
+from itertools import takewhile
 
 from . import confine
 from .kills import syscall
@@ -62,6 +64,27 @@ class Note:
         self._memory.close()
 
 
+_preloaded = {}   # the names of all modules that are no program's own
+
+
+def prepare():
+    """Do in the fork server, once, what would be the same in each program: what a process changes, it has to copy first."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "labs"]:
+        del sys.modules[name]
+    _open_streams()
+    _preloaded.update(dict.fromkeys(sys.modules))
+
+
+def take_environment(environment):
+    """Make this process's environment this one, by changing what is different."""
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    time.tzset()
+
+
 def become(start, streams, lines, told, gate):
     """Make this process the program's once something comes by `gate`, and return a function that runs it. `start` is as in keeper.keep()."""
     os.setsid()
@@ -70,7 +93,7 @@ def become(start, streams, lines, told, gate):
     signal.set_wakeup_fd(-1)
     # What the fork server, or Python itself, ignores must not be ignored in a program of another language.
     for number in (signal.SIGCHLD, *((signal.SIGPIPE, signal.SIGXFSZ) if start.get("command") else ())):
-        signal.signal(number, signal.SIG_DFL)
+        _signal.signal(number, _signal.SIG_DFL)   # signal.signal() looks in vain for a name of the handler that was there
     for number, stream in enumerate(streams):
         os.dup2(stream, number, inheritable=True)
     os.closerange(3, 1 << 10)
@@ -85,9 +108,6 @@ def become(start, streams, lines, told, gate):
             os._exit(127)
         told.shut_in = True
     os.chdir(start["folder"])
-    os.environ.clear()
-    os.environ.update(start["environment"])
-    time.tzset()
     listener = -1
     if start.get("calls"):
         try:
@@ -113,11 +133,6 @@ def _execute(words, told, blame):
 
 
 def _run_module(start, lines):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "labs"]:
-        del sys.modules[name]
-    preloaded = set(sys.modules)
-    _open_streams()
-    sys.dont_write_bytecode = True
     sys.path.insert(0, start["folder"])
     use_compiled(start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
@@ -129,17 +144,33 @@ def _run_module(start, lines):
     # What `python -m` calls, with a main module that nobody has used.
     sys.modules["__main__"] = types.ModuleType("__main__")
     code = _code_of(lambda: runpy._run_module_as_main(start["module"]))
-    _end(["__main__", *(name for name in sys.modules if name not in preloaded)], code)
+    _end(code)
+
+
+def _not_preloaded():
+    """The names of the modules that the program brought, in order. The latest come last: to go through all would touch, and copy, each name."""
+    last = next(reversed(_preloaded))
+    new = takewhile(lambda name: name != last, reversed(sys.modules))
+    return reversed([name for name in new if name not in _preloaded])
 
 
 def _open_streams():
-    """Make the standard streams anew: a text stream asks when it is made whether it can seek, and those that are here asked another file."""
+    """Make the standard streams anew: a text stream asks when it is made whether it can seek, and those that are here asked another file.
+
+    They are made over pipes, as which a program will have them, and then put back.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
+        read, write = os.pipe()
+        was = os.dup(number)
+        os.dup2(write if number else read, number)
         old = getattr(sys, name)
         new = open(number, "w" if number else "r", 1 if name == "stderr" else -1, old.encoding, old.errors, "\n", closefd=False)
         new.buffer.raw.name = f"<{name}>"
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
+        os.dup2(was, number)
+        for descriptor in (read, write, was):
+            os.close(descriptor)
 
 
 def _code_of(run):
@@ -169,7 +200,7 @@ def _show(*error):
                 sys.__excepthook__(*what)
 
 
-def _end(modules, code):
+def _end(code):
     """End the process as Python ends: threads, then atexit, then what the program's modules hold, then its open files.
 
     Only the standard library is left as it is. To take it down, which nobody can notice, takes longer than most programs run.
@@ -185,7 +216,7 @@ def _end(modules, code):
             code = 120
     gc.collect()   # what is garbage is not flushed by Python either
     _flush()
-    popped = (sys.modules.pop(name, None) for name in modules)
+    popped = (sys.modules.pop(name, None) for name in ["__main__", *_not_preloaded()])
     gone = [weakref.ref(module) for module in popped if isinstance(module, types.ModuleType)]
     gc.collect()
     for module in filter(None, (reference() for reference in reversed(gone))):   # somebody still holds it

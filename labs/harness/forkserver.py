@@ -30,12 +30,13 @@ def serve(requests, folder, modules):
             pass   # a Python built without it, or a module that is for something else: the program will see
     # Ours come first while they are loaded, and never again: an installed package may be called `labs` too.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from labs.harness.becoming import LIBC
+    from labs.harness.becoming import LIBC, prepare
     from labs.harness.keeper import keep
     from labs.harness.messages import receive, send
     from labs.harness.ready import read_compiled
     del sys.path[0]
     read_compiled(folder)
+    prepare()
     if sys.platform == "linux":
         PR_SET_DUMPABLE = 4
         LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no program may reach into it, or into a keeper, through /proc

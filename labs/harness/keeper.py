@@ -42,11 +42,12 @@ import sys
 import time
 from pathlib import Path
 
-from .becoming import LIBC, Note, become
+from .becoming import LIBC, Note, become, take_environment
 from .confine import excess
 from .kills import power, syscall
 from .kills.line import Lines
 from .messages import receive, send
+from .ready import place_compiled
 
 MOST_OUTLIVED = 20   # that are named
 WATCH = 0.25     # seconds from look to look at what a confined program has
@@ -72,11 +73,15 @@ def keep(ours):
             os._exit(0)
         if not streams:
             continue   # a word for a program that had ended before it was heard
+        # Its program is like the last one's but for a word or two, and what is changed here is not changed, and copied, in each of them.
+        take_environment(start["environment"])
+        place_compiled(start["folder"])
         lines, told = Lines(start["files"]) if start.get("lines") else None, Note()
         gate, release = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(release)
+            ours.detach()   # become() closes it; a socket that is found open when it is thrown away takes long to say so
             return become(start, streams, lines, told, gate)
         os.close(gate)
         writes = power.Recorder(start["environment"].get("LAB_HOME", ""), streams[1]) if start.get("writes") else None
@@ -268,9 +273,14 @@ class _Keeper:
                 "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
 
 
-def _children(pid="self"):
+def _children(pid=None):
+    """The processes whose parent is `pid`, or else this one, which has but one thread."""
     try:
-        return {int(child) for thread in os.listdir(f"/proc/{pid}/task") for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()}
+        found = set()
+        for task in [f"/proc/{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task")] if pid else ["/proc/thread-self"]:
+            with open(f"{task}/children", "rb", 0) as file:
+                found.update(map(int, file.read().split()))
+        return found
     except OSError:
         return set()   # no Linux, where of those that are no children of ours nobody knows; or it has just ended
 

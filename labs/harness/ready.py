@@ -24,8 +24,14 @@ def read_compiled(folder):
             pass   # not compiled, because it cannot be; Python will say so when it is imported
 
 
+def place_compiled(folder):
+    """Give them their place, `folder`, which has a copy of the files, where they are not there already."""
+    for path, code in _codes.items():
+        _imp._fix_co_filename(code, f"{folder}/{path}")
+
+
 def use_compiled(folder):
-    """From now on import them as if from `folder`, which has a copy of the files."""
+    """From now on import them as if from `folder`, their place."""
     if _codes:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder(folder))
 
@@ -53,5 +59,4 @@ class _Loader(SourceFileLoader):
         self._code = code
 
     def get_code(self, name):
-        _imp._fix_co_filename(self._code, self.path)
         return self._code
