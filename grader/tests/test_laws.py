@@ -92,7 +92,7 @@ def test_a_selection_of_nothing_is_an_error(tmp_path):
 def test_an_unusable_program_is_one_line_and_no_verdict(tmp_path):
     code, output, results = run_suites("labs/01", "--program", "no/such/folder", results=tmp_path / "results.jsonl")
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert "there is no folder" in output and "Traceback" not in output and not results
+    assert "ERROR: there is no folder" in output and "Traceback" not in output and not results
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import itertools
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -91,17 +92,27 @@ def pytest_configure(config):
     config.stash[SESSION] = Session(config)
 
 
-@pytest.fixture(scope="session")
-def lab_session(request):
-    """The outside, the scratch folder and the staged program."""
-    session, options = request.config.stash[SESSION], request.config.option
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session):
+    """Run the checks with the outside, the scratch folder and the staged program at hand."""
+    config = session.config
+    if config.option.collectonly or session.testsfailed:
+        return (yield)
+    with _ready(config.stash[SESSION], config):
+        return (yield)
+
+
+@contextmanager
+def _ready(session, config):
+    """Raises UsageError, which a fixture cannot do in a line of its own."""
+    options = config.option
     descendants.adopt_orphans()
     with scratch() as folder:
-        path = request.config.invocation_params.dir / options.program if options.program else KIT / "starter"
+        path = config.invocation_params.dir / options.program if options.program else KIT / "starter"
         try:
             session.staged = replace(stage(path, folder / "staged", options.command), preload=checked(options.lab_preload))
         except (NoProgram, Refused) as error:
-            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+            raise pytest.UsageError(str(error)) from None
         session.folder = folder
         session.confine()
         with Outside(folder / "outside.sock", seed=session.seed) as server:
@@ -109,7 +120,13 @@ def lab_session(request):
             if session.cell:
                 session.cell.sandbox.give(session.cell.socket)
             with Ground(session.staged, server, folder, session.seed, session.every, session.workers, session.cell) as session.ground:
-                yield session
+                yield
+
+
+@pytest.fixture(scope="session")
+def lab_session(pytestconfig):
+    """What all checks of this session share."""
+    return pytestconfig.stash[SESSION]
 
 
 def pytest_report_header(config):
