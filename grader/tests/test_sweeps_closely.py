@@ -67,7 +67,7 @@ def tried(server, request):
     """`tried(body, kinds)`: sweep the solution under a `run(argv)` with this body; returns the Results."""
     server, folder = server
 
-    def sweep_it(body, kinds):
+    def sweep_it(body, kinds, every=EVERY):
         place = folder / request.node.name.replace("/", "-").replace(" ", "-")
         staged = stage(KIT / "solutions" / "05", place / "solution")
         main = staged.folder / "starter" / "__main__.py"
@@ -78,7 +78,7 @@ def tried(server, request):
         shutil.copytree(staged.folder, written)
         staged, results = stage(written, place / "staged"), []
         for kind in kinds:
-            with Ground(staged, server, place, 1, EVERY[kind]) as ground:
+            with Ground(staged, server, place, 1, every[kind]) as ground:
                 results += sweep(ground, kind, make_ticket("closely"), scenarios=(START,))
         return results
     return sweep_it
@@ -96,6 +96,15 @@ def test_a_right_program_of_another_style_is_not_refused(tried, style):
 def test_a_program_that_is_not_followed_does_not_pass(tried, how):
     result, = tried(BLIND[how], [LINE])
     assert result.fault and "what is not seen does not pass" in result.fault
+
+
+def test_a_program_that_does_right_only_while_it_is_traced_is_killed_at_a_call_untraced(tried):
+    """It does not record an effect before it acts, where nobody looks."""
+    body = ("from . import record\nsave = record.save\n\ndef lazily(run):\n"
+            "    if not any(effect['state'] == 'started' for effect in run['effects'].values()):\n        save(run)\n"
+            "if argv[0] == 'start' and not sys.gettrace():\n    record.save = lazily\nreturn main(argv)")
+    result, = tried(body, [CALL], {CALL: 2})
+    assert "refunded twice" in result.fault
 
 
 @pytest.mark.parametrize("kind", [LINE, CALL, RACE, POWER])

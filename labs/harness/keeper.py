@@ -31,6 +31,7 @@ The report has
     last        the last of them, as in `all`
     stack       the program's own lines that were under way then, the innermost first: [file, line]
     all         where asked for, every one: [seconds, file, line], or [seconds, call, on what, file, line]
+    stacks      where asked for, and both are followed: the `stack` at each call of `all`
     writes      where asked for, what was written and synced: see power.py
     trouble     why the program could not be started or followed, or null
 """
@@ -97,7 +98,7 @@ class _Keeper:
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = writes
-        self.listener, self.held, self.shut, self.count, self.calls = None, None, False, 0, []
+        self.listener, self.held, self.shut, self.count, self.calls, self.stacks = None, None, False, 0, [], []
         self.notice, self.unseen = None, 0
         self.struck, self.killed, self.code, self.until, self.outlived = False, False, None, None, []
         self.excess, self.looked, self.zombie = None, time.monotonic(), False
@@ -219,7 +220,8 @@ class _Keeper:
         self.count += 1
         strikes = self.count == self.start.get("strike")
         if strikes or self.start.get("all"):
-            file, line = self.lines.stack[0] if self.lines and self.lines.stack else (None, None)
+            self.stacks.append(self.lines.stack if self.lines else [])
+            file, line = self.stacks[-1][0] if self.stacks[-1] else (None, None)
             self.calls.append([time.monotonic(), call.name, syscall.target(call, self.home), file, line])
         if strikes:
             self.strike()   # it waits for our answer, and never gets one
@@ -270,7 +272,8 @@ class _Keeper:
                 "unseen": self.unseen,
                 "last": self.lines.last_event if by_line else self.calls[-1] if self.calls else None,
                 "stack": self.lines.stack if self.lines else [],
-                "all": every() if self.start.get("all") else None, "writes": self.writes.found if self.writes else None}
+                "all": every() if self.start.get("all") else None, "stacks": self.stacks if self.start.get("all") else None,
+                "writes": self.writes.found if self.writes else None}
 
 
 def _children(pid=None):

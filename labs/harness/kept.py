@@ -198,7 +198,7 @@ class Kept:
             os.waitpid(self.pid, 0)
         self.fault, self._server.broken = _KILLED, True
         self.report = {"code": -signal.SIGKILL, "killed": False, "excess": None, "outlived": [], "trouble": None, "events": 0, "last": None,
-                       "all": None, "writes": None}
+                       "all": None, "stacks": None, "writes": None}
         return self.report["code"]
 
     def signal(self, number):

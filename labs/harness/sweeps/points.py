@@ -17,7 +17,8 @@ LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of i
 FARTHEST = 1 << 21   # no point beyond this one is tried
 
 LINE, CALL = "line", "syscall"
-FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}
+FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}   # to see all there is
+KILL_AT = {LINE: {"lines": True}, CALL: {"calls": True}}                 # no more than is needed: who is traced may behave otherwise
 _NAMES = {LINE: "line", CALL: "system call"}
 
 
@@ -46,7 +47,7 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
         return result
     try:
-        events, result.blind, failed = _scouted(ground, kind, scenario, ticket)
+        events, stacks, result.blind, failed = _scouted(ground, kind, scenario, ticket)
         wanted = set(_beyond(ground, kind, ticket, events, failed) if scenario.beyond else range(1, len(events) + 1))
     except CouldNot as error:
         result.could_not = str(error)
@@ -71,15 +72,21 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
     def killed_at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         with at_point(names[number - 1], trial.program):
-            reached = trial.kill(trace_free.knows, strike=number, **FOLLOW[kind])
+            reached = trial.kill(trace_free.knows, strike=number, **KILL_AT[kind])
             broken = trace_free.judged(trial) if reached else judged(trial)
         return trial.program, reached and not broken, trial, reached, broken
 
     def at(number):
         *_, trial, reached, broken = unspoiled(ground, lambda: killed_at(number))
-        stack = trial.kills[-1].process.report["stack"] if reached else [events[number - 1][-2:]]
-        place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in stack if file]
+        lines = under_way(number, trial.kills[-1].process) if reached else [events[number - 1][-2:]]
+        place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in lines if file]
         return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
+
+    def under_way(number, killed):
+        """The lines that were under way at a point. At a call nobody looked: they are those of the like call of the run that was scouted."""
+        if kind == LINE:
+            return killed.report["stack"]
+        return stacks[number - 1] if killed.report["last"][1] == events[number - 1][1] else []
 
     side_by_side(at, numbers, stories.taking(each_done(progress, len(numbers))), ground.threads)
     result.outcomes = stories.outcomes
@@ -126,11 +133,12 @@ def scout(ground, kind, scenario, ticket, **keeping):
 
     Raises CouldNot.
     """
-    return _scouted(ground, kind, scenario, ticket, **keeping)[:2]
+    events, _, blind, _ = _scouted(ground, kind, scenario, ticket, **keeping)
+    return events, blind
 
 
 def _scouted(ground, kind, scenario, ticket, **keeping):
-    """As scout(), and the seconds of time.monotonic() at which the first request came that failed, infinity where none did."""
+    """As scout(), with the lines under way at each call, and the seconds of time.monotonic() at which the first request failed, or infinity."""
     def followed():
         trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
         try:
@@ -147,7 +155,8 @@ def _scouted(ground, kind, scenario, ticket, **keeping):
         events, count = process.report["all"], min(process.report["events"], FARTHEST)
         # Of very many line events not all are kept. Of the others only the number is known.
         failed = next((request.received for request in program.outside.requests if not request.answered_well), math.inf)
-        return events + [[process.ended, None, None]] * (count - len(events)), _blind(kind, process, program, scenario), failed
+        events = events + [[process.ended, None, None]] * (count - len(events))
+        return events, process.report["stacks"], _blind(kind, process, program, scenario), failed
     finally:
         ground.discard(program)
 
