@@ -7,8 +7,8 @@ from typing import Annotated
 try:
     import typer
 except ModuleNotFoundError as error:
-    sys.exit(f"{sys.executable} has no {error.name}: use the kit's own Python (. .venv/bin/activate), or install the kit into "
-             f"this one: {sys.executable} -m pip install -e {Path(__file__).resolve().parents[1]}")
+    from . import without
+    sys.exit(without(error))
 
 from .command.refused import Refused
 

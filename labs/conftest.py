@@ -2,8 +2,15 @@
 
 import itertools
 
+import sys
+
 import pytest
 
+try:
+    import psutil as _   # the first that a Python lacks for which the kit was not installed
+except ModuleNotFoundError as error:
+    from labs import without
+    sys.exit(without(error))
 from labs.harness import processes, side_by_side
 from labs.harness.program import Program
 from labs.harness.sweeps.rules import OF_LAB

@@ -116,11 +116,37 @@ def test_a_wrong_program_does_not_slip_through(finished, tmp_path, name):
     assert "failed" in results[lab][test].values() and set(results[lab][test].values()) <= {"passed", "failed"}, output
 
 
-def test_a_worksheet_with_a_text_for_true_is_told_so(finished, tmp_path):
+@pytest.mark.parametrize("old, new, told", [
+    ("survives = true", 'survives = "true"', 'survives = "true", a text: write true or false without quotes'),
+    ("survives = true", "survives = True", "no TOML: Invalid value (at line 9, column 12); after = it has true or false, in lower case"),
+    ('lives = "record"', 'lives = "disk"', """run_id lives in 'disk': write one of "record", "memory", "process\""""),
+], ids=["a text", "as in Python", "another word"])
+def test_what_is_wrong_with_a_worksheet_is_told_with_what_to_write(finished, tmp_path, old, new, told):
     path = finished / "starter" / "state.toml"
-    path.write_text(path.read_text().replace("survives = true", 'survives = "true"'))
+    path.write_text(path.read_text().replace(old, new))
     _, output, _ = run_suites("labs/01/test_worksheet.py", "--program", str(finished), results=tmp_path / "results.jsonl")
-    assert 'survives = "true", a text: write true or false without quotes' in " ".join(output.split())
+    assert told in " ".join(output.split())
+
+
+@pytest.mark.parametrize("way, told", [
+    (("labs/01", "--program", "solutions/01", "-x", "--lab-sample", "20"), ""), (("labs/01", "-x"), "; 15 checks not run to the end"),
+    (("labs/01", "--program", "solutions/01", "-k", "worksheet"), "")], ids=["to the end", "stopped", "a selection"])
+def test_a_session_says_what_it_did_not_run(tmp_path, way, told):
+    _, output, _ = run_suites(*way, results=tmp_path / "results.jsonl")
+    line, = [line for line in output.splitlines() if line.startswith("lab 01 ·") and "checks passed" in line]
+    assert line.partition(", seed 1")[2].partition("; a sample")[0] == told
+
+
+def test_labs_are_not_run_along_with_other_tests(tmp_path):
+    code, output, _ = run_suites("labs/01", "grader/tests/test_house.py", results=tmp_path / "results.jsonl")
+    assert code == pytest.ExitCode.USAGE_ERROR and "leave out grader/tests/test_house.py" in output
+
+
+def test_checks_run_though_a_file_beside_them_cannot_be_collected(tmp_path):
+    (tmp_path / "test_broken.py").write_text("import no_such_module")
+    _, _, results = run_suites("labs/01/test_worksheet.py", str(tmp_path), "--continue-on-collection-errors", "--program", "solutions/01",
+                               results=tmp_path / "results.jsonl")
+    assert [status for items in results["01"].values() for status in items.values()] == ["passed"]
 
 
 @pytest.mark.parametrize("name", ODD)

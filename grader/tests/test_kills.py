@@ -370,6 +370,9 @@ ALIKE = {
     "output as bytes": "import sys\nsys.stdout.buffer.write(b'\\xff\\x00')\nprint('after')",
     "output that has no code": "print('a')\nprint('\\udcff \\ud800')",
     "output closed": "import sys\nprint('a')\nsys.stdout.close()",
+    "answers on a stream that is put away": "import signal, sys\nanswers, sys.stdout = sys.stdout, sys.stderr\nsys.__stdout__ = sys.stderr\n"
+                                            "signal.signal(signal.SIGTERM, lambda *_, to=answers: to.flush())\nprint('run-1', file=answers)\ndel answers",
+    "answers on a buffer that is put away": "import json, sys\njson.answers = sys.stdout.detach()\nsys.stdout = sys.__stdout__ = sys.stderr\njson.answers.write(b'run-1')",
     "output replaced": "import io, sys\nsys.stdout = io.StringIO()\nprint('swallowed')",
     "output detached": "import sys\nprint('a', flush=True)\nsys.stdout.detach()",
     "input": "import sys\nprint(repr(sys.stdin.readline()), sys.stdin.read().upper())",
@@ -389,6 +392,9 @@ ALIKE = {
     "what it traces": "import sys, threading\nprint(sys.getprofile(), threading.current_thread() is threading.main_thread(), threading.active_count())",
     "an exception and a hook that exits": "import sys\nsys.excepthook = lambda *_: sys.exit(2)\n1 / 0",
     "a module that goes away at exit": {"__main__.py": "import atexit, sys\nfrom . import other\natexit.register(sys.modules.pop, 'starter.other')", "other.py": ""},
+    "a module of the library loaded again": {"__main__.py": "import sys\nfrom . import other\nfor name in list(sys.modules):\n"
+                                             "    if name.partition('.')[0] not in ('starter', '__main__'): sys.modules[name] = sys.modules.pop(name)\nprint('main')",
+                                             "other.py": "class A:\n    def __del__(self): print('deleted')\na = A()"},
     "a module that is not there": "import sys\nsys.modules['nothing'] = None\nprint('a')",
     "a module that is no module": "import sys\nclass A: __slots__ = ()\nsys.modules['a'] = A()\nsys.modules['b'] = 7\nprint('a')",
     "an object that says of itself nothing": "class A:\n    @property\n    def __class__(self): raise RuntimeError('out of context')\na = A()\nimport json\njson.kept = a\nprint('a')",
@@ -702,6 +708,14 @@ outer()
 
 
 # ---- the keeper
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_fork_server_that_a_program_has_stopped_ends_with_its_user(bench):
+    ground = bench.ground("import os, signal\n"
+                          "os.kill(int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1]), signal.SIGSTOP)\n")
+    assert ground.program("stops it").ask("start").code == 0
+    os.waitid(os.P_PID, ground.forks.pid, os.WSTOPPED | os.WNOWAIT)
+    ground.close()   # it would wait for ever
 
 
 FOREVER = "import signal; signal.pause()\n"

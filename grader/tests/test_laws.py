@@ -89,10 +89,13 @@ def test_a_selection_of_nothing_is_an_error(tmp_path):
     assert code != 0 and not results, output
 
 
-def test_an_unusable_program_is_one_line_and_no_verdict(tmp_path):
-    code, output, results = run_suites("labs/01", "--program", "no/such/folder", results=tmp_path / "results.jsonl")
+@pytest.mark.parametrize("option, value, told", [
+    ("--program", "no/such/folder", "there is no folder"), ("--program", "starter/__main__.py", "__main__.py is a file: name the folder that it is in"),
+    ("--lab-isolation", "nonsense", "there is no isolation called 'nonsense'")])
+def test_an_unusable_option_is_one_line_and_no_verdict(tmp_path, option, value, told):
+    code, output, results = run_suites("labs/01", option, value, results=tmp_path / "results.jsonl")
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: there is no folder" in output and "Traceback" not in output and not results
+    assert "ERROR: " in output and told in output and "Traceback" not in output and not results
 
 
 @pytest.mark.slow

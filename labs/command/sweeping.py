@@ -17,7 +17,7 @@ from labs.harness.evidence import Evidence
 from labs.harness.ground import Ground
 from labs.harness.outside import Outside
 from labs.harness.scratch import scratch
-from labs.harness.staging import NoProgram, stage
+from labs.harness.staging import KIT, NoProgram, stage
 from labs.harness.story import wrapped
 from labs.harness.sweeps import CALL, DOUBLE, KINDS, LINE, RACE, RESUME, START, sweep
 from labs.harness.sweeps.result import Result
@@ -109,7 +109,8 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
 
 
 def _not_tried(program, command, lab, preload):
-    words = ["pytest", *(["labs"] if lab >= FAILURES else [f"labs/{number}" for number in ("01", "02", "03") if number <= lab]), "--program", str(program)]
+    folders = [KIT / "labs"] if lab >= FAILURES else [KIT / "labs" / number for number in ("01", "02", "03") if number <= lab]
+    words = ["pytest", *map(shown, folders), "--program", str(program)]
     words += ["--command", command] if command else []
     words += [word for module in preload for word in ("--lab-preload", module)]
     return f"no sweep tries memory, `runs`, bad tickets, nonsense or silence of the outside: {shlex.join(words)}"

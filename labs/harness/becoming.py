@@ -65,6 +65,7 @@ class Note:
 
 
 _preloaded = {}   # the names of all modules that are no program's own
+_streams = []     # weak references to the standard streams: what was made before the fork gc.get_objects() does not list
 
 
 def prepare():
@@ -150,8 +151,10 @@ def _run_module(start, lines):
 def _not_preloaded():
     """The names of the modules that the program brought, in order. The latest come last: to go through all would touch, and copy, each name."""
     last = next(reversed(_preloaded))
-    new = takewhile(lambda name: name != last, reversed(sys.modules))
-    return reversed([name for name in new if name not in _preloaded])
+    new = list(takewhile(lambda name: name != last, reversed(sys.modules)))
+    if len(new) != len(sys.modules) - len(_preloaded):   # it took some of the library away, or put them in anew
+        new = [name for name in reversed(sys.modules) if name not in _preloaded]
+    return reversed(new)
 
 
 def _open_streams():
@@ -168,6 +171,7 @@ def _open_streams():
         new.buffer.raw.name = f"<{name}>"
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
+        _streams.extend(map(weakref.ref, (new, new.buffer)))
         os.dup2(was, number)
         for descriptor in (read, write, was):
             os.close(descriptor)
@@ -232,7 +236,7 @@ def _end(code):
 
 
 def _flush():
-    found = gc.get_objects()
+    found = [*gc.get_objects(), *filter(None, (reference() for reference in _streams))]
     for kinds in ((io.TextIOWrapper,), (io.BufferedWriter, io.BufferedRandom)):
         for file in (*(file for file in found if type(file) in kinds), sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             with suppress(Exception):   # closed by now, or nobody reads it

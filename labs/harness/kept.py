@@ -90,8 +90,8 @@ class ForkServer:
             for keeper in self._idle:
                 keeper.close()
         with suppress(ProcessLookupError):
-            if self.broken:   # keepers are of its group; one that is stopped would wait for ever
-                os.killpg(self.pid, signal.SIGKILL)
+            # Keepers are of its group. Whom a program has stopped would not notice the end.
+            os.killpg(self.pid, signal.SIGKILL if self.broken else signal.SIGCONT)
         self._process.wait()
 
 

@@ -130,6 +130,8 @@ def stage(program, folder, command=None):
     program = Path(program).resolve()
     if program.is_relative_to(KIT / "solutions") and not (KIT / "solutions").is_dir():
         raise NoProgram("this kit has no solutions/: whoever gave it to you has them; name a folder that holds a program, like starter")
+    if program.is_file() and program != SHIPPED:
+        raise NoProgram(f"{program} is a file: name the folder that it is in" + (f", {program.parent}" if program.name == "__main__.py" else ""))
     if not program.is_dir() and program != SHIPPED:
         raise NoProgram(f"there is no folder {program}: name one that holds a program, like starter")
     if command is not None:

@@ -14,8 +14,8 @@ class NotApplicable(pytest.skip.Exception):
 
 
 def lab_folder(item):
-    """The folder of the item's lab, like labs/03."""
-    return next(folder for folder in item.path.parents if (folder / "lab.toml").is_file())
+    """The folder of the item's lab, like labs/03; None where it is of no lab."""
+    return next((folder for folder in item.path.parents if (folder / "lab.toml").is_file()), None)
 
 
 def test_name(item):

@@ -1,9 +1,12 @@
 """How each check ends: a line of the records, and a line for each lab at the end of the session."""
 
+from collections import Counter
+
 import pytest
 
 from labs.harness import manifest, records, verdict
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 from .failures import Told
 from .items import CouldNotCheck, NotApplicable, known_as, lab_folder
@@ -11,6 +14,8 @@ from .shared import SESSION
 
 
 def pytest_collection_modifyitems(config, items):
+    if strangers := [item.nodeid.partition("::")[0] for item in items if not lab_folder(item)]:
+        raise pytest.UsageError(f"the checks of the labs run by themselves: leave out {strangers[0]}, or run it by itself")
     # What a learner sees and has a chapter about comes first.
     items.sort(key=lambda item: (lab_folder(item).name, item.path.parent.name == "hidden"))
     config.stash[SESSION].write({"collected": list(map(known_as, items))})
@@ -19,6 +24,11 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if known_as(item) in ended]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    session.config.stash[SESSION].items_of.update(known_as(item)[:2] for item in session.items)   # those that were selected
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,12 +73,14 @@ def pytest_terminal_summary(terminalreporter, config):
     for number, checks in sorted(session.results.items()):
         lab = manifest.read(KIT / "labs" / number)
         verdicts = {check.test: verdict.of_check(checks.get(check.test, ())) for check in lab.checks}
-        ran = [check for check in lab.checks if verdicts[check.test] not in ("not run", "not applicable")]
+        unfinished = {check.test for check in lab.checks if len(checks.get(check.test, ())) < session.items_of[number, check.test]}
+        ran = [check for check in lab.checks if verdicts[check.test] not in ("not run", "not applicable") and check.test not in unfinished]
         passed, unknown = ([check for check in ran if verdicts[check.test] == wanted] for wanted in ("passed", "could not check"))
         terminalreporter.write_line(
             f"lab {number} · {lab.title}: {len(passed)} of {len(ran)} checks passed, "
             f"{sum(check.points for check in passed)} of {sum(check.points for check in ran)} points; "
             f"program {session.staged.name if session.staged else '?'}, seed {session.seed}"
+            + (f"; {counted(len(unfinished), 'check')} not run to the end" if unfinished else "")
             + (f"; a sample, each {session.every}th point of a sweep" if session.every > 1 else ""))
         if unknown:
             terminalreporter.write_line(f"lab {number}: {len(unknown)} checks, of {sum(check.points for check in unknown)} points, could not be made, "

@@ -3,6 +3,7 @@
 import itertools
 import os
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -48,6 +49,7 @@ class Session:
         self.about = {"began": time.strftime("%Y-%m-%d %H:%M:%S"), "program": config.option.program or "starter", "seed": self.seed,
                       "selection": bool(config.option.keyword) or any("::" in argument for argument in config.args)}
         self.results, self.results_file = {}, config.getoption("--lab-results")
+        self.items_of = Counter()   # how many items there are of each (lab, check)
         self.numbers = itertools.count(1)
         self.staged = self.server = self.folder = self.ground = self.cell = None
         self.workers = config.getoption("--lab-workers") or side_by_side.THREADS
@@ -96,7 +98,7 @@ def pytest_configure(config):
 def pytest_runtestloop(session):
     """Run the checks with the outside, the scratch folder and the staged program at hand."""
     config = session.config
-    if config.option.collectonly or session.testsfailed:
+    if config.option.collectonly or not session.items:
         return (yield)
     with _ready(config.stash[SESSION], config):
         return (yield)
@@ -111,10 +113,10 @@ def _ready(session, config):
         path = config.invocation_params.dir / options.program if options.program else KIT / "starter"
         try:
             session.staged = replace(stage(path, folder / "staged", options.command), preload=checked(options.lab_preload))
-        except (NoProgram, Refused) as error:
+            session.folder = folder
+            session.confine()
+        except (NoProgram, Refused, sandbox.NoSandbox) as error:
             raise pytest.UsageError(str(error)) from None
-        session.folder = folder
-        session.confine()
         with Outside(folder / "outside.sock", seed=session.seed) as server:
             session.server = server
             if session.cell:
