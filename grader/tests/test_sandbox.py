@@ -429,6 +429,28 @@ def test_a_daemon_ends_with_the_start_that_left_it(wards, rung):
 
 
 @pytest.mark.parametrize("rung", LADDER)
+def test_those_that_end_before_the_program_do_not_use_up_its_processes(wards, rung):
+    # A chain of orphans, each of which forks the next and ends: where they stay unburied, it is the limit that ends it, sooner or later as the machine is busy.
+    generations = 3 * confine.PROCESSES
+    found = wards(rung).run(f"""
+        import json, os, signal
+        counted, count = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            for _ in range({generations}):
+                os.write(count, b".")
+                if os.fork():
+                    os._exit(0)
+            os.close(count)
+            signal.pause()
+        os.close(count)
+        with open(counted, "rb") as counted:
+            print(json.dumps(len(counted.read())), flush=True)
+        """)
+    assert (found.code, found.said, len(found.report["outlived"])) == (0, generations, 1), found.errors
+
+
+@pytest.mark.parametrize("rung", LADDER)
 def test_nothing_of_it_stays_when_the_harness_is_killed(wards, rung):
     wards(rung)   # or skip
     script = f"""

@@ -68,6 +68,7 @@ def keep(ours):
     for descriptor in (woken, wake):
         os.set_blocking(descriptor, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    zombie = None
     while True:
         start, streams = receive(ours, 3)
         if start is None:
@@ -88,14 +89,20 @@ def keep(ours):
         writes = power.Recorder(start["environment"].get("LAB_HOME", ""), streams[1]) if start.get("writes") else None
         for stream in streams:
             os.close(stream)
-        _Keeper(start, pid, ours, woken, lines, told, writes).run(release)
+        keeper = _Keeper(start, pid, ours, woken, lines, told, writes, zombie)
+        keeper.run(release)
+        zombie = pid if keeper.zombie else None
 
 
 class _Keeper:
-    """In words of keep(): watches the program `pid`, whose line events come to `lines`, notes what it `writes`, and speaks over `ours`."""
+    """In words of keep(): watches the program `pid`, whose line events come to `lines`, notes what it `writes`, and speaks over `ours`.
 
-    def __init__(self, start, pid, ours, woken, lines, told, writes):
+    `before` is the program of the last start, where it is not buried yet.
+    """
+
+    def __init__(self, start, pid, ours, woken, lines, told, writes, before=None):
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
+        self.not_yet = {pid, before}   # are these two buried
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = writes
         self.listener, self.held, self.shut, self.count, self.calls, self.stacks = None, None, False, 0, [], []
@@ -130,6 +137,7 @@ class _Keeper:
             for descriptor, event in self.poll.poll(left):
                 if descriptor == self.woken:
                     os.read(self.woken, 4096)
+                    self.bury_orphans()
                 elif descriptor == self.ours.fileno():
                     self.hear()
                 elif event & select.POLLIN:
@@ -233,6 +241,11 @@ class _Keeper:
             self.say(at=self.count)
             return
         syscall.let_go_on(self.listener, call)
+
+    def bury_orphans(self):
+        """While the program runs they count among the processes that it may have: how many there are is not to be a matter of when it ends."""
+        for child in _children() - self.not_yet:
+            os.waitpid(child, os.WNOHANG)
 
     def is_over(self):
         """Bury the dead. Whether the program has ended, and all that descends from it, which is ended here when it is late."""
