@@ -11,10 +11,11 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"{sys.executable} has no {error.name}: install the kit into this Python: {sys.executable} -m pip install -e {Path(__file__).resolve().parents[1]}")
 
+from labs.command.interruptible import Interruptible
 from labs.command.refused import Refused
 from labs.harness.manifest import BadManifest
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
+app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
                   pretty_exceptions_enable=False)
 Labs = Annotated[str, typer.Option(metavar="1-5", help="Which labs: 1-5, 3 or 1,2.")]
 Database = Annotated[str, typer.Option(metavar="URL", help="postgresql://…, where the queue of --engine dbos is.")]

@@ -10,9 +10,10 @@ except ModuleNotFoundError as error:
     from . import without
     sys.exit(without(error))
 
+from .command.interruptible import Interruptible
 from .command.refused import Refused
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
+app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
                   pretty_exceptions_enable=False)
 LabNumber = Annotated[str, typer.Argument(metavar="NN", help="The lab, by its number: 03, or just 3.")]
 
@@ -45,8 +46,8 @@ def hint(number: LabNumber):
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed check, by its name in .lab-evidence/ or a part of it; "
-                                             "without it, the first that failed.")] = None,
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed check, by its name in .lab-evidence/ or a part of it, or the "
+                                             "first of a lab, by its number; without it, the first that failed.")] = None,
          open_it: Annotated[bool, typer.Option("--open", help="Open its timeline, or its folder, in a browser.")] = False):
     """Tell the story of the first check, or sweep, that failed in the last run that had a failure, and where all else about it is."""
     from .command.show import show_evidence

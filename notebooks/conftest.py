@@ -3,9 +3,16 @@
 import base64
 import json
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
+try:
+    import nbval as _   # loads itself as a plugin, where it is there
+except ModuleNotFoundError as error:
+    sys.exit(f"{sys.executable} has no {error.name}: running the notebooks needs more than the labs do: "
+             f"{sys.executable} -m pip install -e '{Path(__file__).resolve().parents[1]}[notebooks,engines]'; reading them needs nothing")
 from labs.harness import descendants
 
 MOST_BYTES = 300_000

@@ -139,6 +139,14 @@ def test_ctrl_c_ends_the_starter_in_one_line(tmp_path):
     assert run.returncode == 130 and stderr == "interrupted\n"
 
 
+def test_a_demonstration_that_is_interrupted_says_so():
+    with subprocess.Popen([*PYTHON, "labs", "demo"], cwd=KIT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        demo.stdout.readline()   # there is more to come
+        demo.send_signal(signal.SIGINT)
+        _, stderr = demo.communicate(timeout=60)
+    assert demo.returncode == 130 and stderr == "interrupted: what was under way has been ended\n"
+
+
 def test_the_demonstration_refunds_twice_and_then_once():
     done = subprocess.run([*PYTHON, "labs", "demo"], cwd=KIT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr

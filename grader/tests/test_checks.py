@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from grader.suites import LABS, passed, run_suites
+from labs.harness import records
 from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import KIT
 
@@ -126,6 +127,22 @@ def test_what_is_wrong_with_a_worksheet_is_told_with_what_to_write(finished, tmp
     path.write_text(path.read_text().replace(old, new))
     _, output, _ = run_suites("labs/01/test_worksheet.py", "--program", str(finished), results=tmp_path / "results.jsonl")
     assert told in " ".join(output.split())
+
+
+def test_all_that_is_wrong_with_a_worksheet_is_told_at_once(finished, tmp_path):
+    path = finished / "starter" / "state.toml"
+    path.write_text(path.read_text().replace("survives = true", "survives = false"))
+    _, output, _ = run_suites("labs/01/test_worksheet.py", "--program", str(finished), results=tmp_path / "results.jsonl")
+    for piece in ("run_id", "ticket", "refund_key"):
+        assert f"the next process knows of {piece}; the worksheet says survives = false" in " ".join(output.split())
+
+
+def test_what_a_program_said_that_crashed_goes_with_the_reason(finished, tmp_path):
+    path = finished / "starter" / "flow.py"
+    path.write_text("def start(:\n")
+    run_suites("labs/01", "-k", "unknown_run or printed_run_is_known_before", "--program", str(finished), results=tmp_path / "results.jsonl")
+    whys = [entry["why"] for entry in records.outcomes(records.read(tmp_path / "results.jsonl"))]
+    assert len(whys) > 1 and all(why.endswith("; it said last: “SyntaxError: invalid syntax” (starter/flow.py, line 1)") for why in whys), whys
 
 
 @pytest.mark.parametrize("way, told", [

@@ -62,6 +62,7 @@ labs/01` runs them too, and each chapter says what they do.
 
 next: lab 01, first failing check: the flow is marked
       Looks into flow.py for the mark of lab 01.
+      why   flow.py has no mark 01
       run   pytest labs/01
       hint  python -m labs hint 01
 """
@@ -326,7 +327,9 @@ def test_the_evidence_of_the_last_failure_is_shown(untouched, tmp_path):
     code, output, _ = untouched.run("show", "flow_resumes", cwd=tmp_path)
     assert "lab 02 · resume" in output and "Failed as well" not in output and f"files: {untouched.root}/.lab-evidence/" in output
     assert "no check called nonsense failed then" in refusal(untouched.run("show", "nonsense"))
-    assert re.search("NAME\\):\n  01-there-is-a-record-1\n  01-there-is-a-record-2\n  02-the-flow", untouched.run("show")[1])
+    assert "\n\nlab 02 · resume" in untouched.run("show", "2")[1]
+    assert "no check of lab 03 failed then" in refusal(untouched.run("show", "03"))
+    assert re.search("NAME\\):\n  01-there-is-a-record-1\n  01-there-is-a-record-2\n  and 1 of lab 02 \\(python -m labs show 02\\)\n\n", untouched.run("show")[1])
 
 
 def test_a_sweep_since_then_takes_nothing_from_the_last_run_of_the_checks(kit):
@@ -464,3 +467,11 @@ def test_a_python_without_the_kits_packages_is_told_which_one_has_them(untouched
                            "runpy.run_module('labs', run_name='__main__')"], capture_output=True, text=True, timeout=60)
     assert bare.returncode == 1 and len(bare.stderr.splitlines()) == 1
     assert "has no typer: use the kit's own Python" in bare.stderr and f"pip install -e {untouched.root}" in bare.stderr
+
+
+def test_a_python_with_the_labs_packages_alone_is_told_what_the_notebooks_need(tmp_path):
+    (tmp_path / "none.py").write_text("import sys\nsys.modules['nbval'] = None\n")   # as where it is not installed
+    light = subprocess.run([sys.executable, "-m", "pytest", "-p", "none", str(KIT / "notebooks")], capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    assert light.returncode == 1 and len(light.stderr.splitlines()) == 1
+    assert "has no nbval: running the notebooks needs more" in light.stderr and f"pip install -e '{KIT}[notebooks,engines]'" in light.stderr

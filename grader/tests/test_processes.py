@@ -730,6 +730,7 @@ def test_with_a_command_the_whole_folder_is_staged_but_for_what_is_nobodys_progr
 @pytest.mark.parametrize("name, command, says", [
     ("nothing", None, "there is no folder .*/nothing: name one"), ("file", None, ".*/file is a file: name the folder that it is in"),
     ("empty", None, ".*/empty holds no program: it needs a __main__.py, or a folder starter/ with one"),
+    (KIT / "labs", None, ".*/labs is the kit's own command, and no flow"),
     ("nothing", "sh main", "there is no folder"), ("empty", "", "--command is empty"), ("empty", "  ", "--command is empty"),
     ("pipe", "sh main", ".*/pipe/pipe cannot be copied: .*named pipe"),
     ("empty", "sh 'main", r"--command cannot be read \(No closing quotation\)")])

@@ -109,7 +109,7 @@ UNFIT = {   # the files of a program, --command, what is said of it
     "that says too much": ({"__main__.py": BEGUN + "while True: print('x' * 99999)"}, None, ["does not finish undisturbed", "MiB of output"]),
     "of a command with a typo": ({"app.sh": ""}, "nosuchcommand app.sh", ["cannot be run: `nosuchcommand` cannot be started: No such file"]),
     "of a file that may not be executed": ({"app.sh": ""}, "./app.sh", ["cannot be run: `./app.sh` cannot be started: Permission denied"]),
-    "of a script that is not there": ({"app.sh": ""}, "python3 nosuch.py", ["does not finish undisturbed", "exit code 2; it said last: ", "No such file"]),
+    "of a script that is not there": ({"app.sh": ""}, "python3 nosuch.py", ["does not finish undisturbed", "exit code 2; it said last: ", "No such file", "name files by their path from there"]),
 }
 
 

@@ -16,6 +16,7 @@ from labs.harness.sweeps.trial import RUN
 from .kit import EVIDENCE, shown
 
 CONNECTS = re.compile(r"connect|socket|url|http|host|address|unix", re.I)   # words of a client that reached nobody
+NOT_THERE = re.compile(r"can.t open file|can.t find '__main__'|cannot open|cannot find module", re.I)   # words of an interpreter whose file is elsewhere
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def _advice(ground, program, process):
             return [f"the folder is run as a package, like `python -m {staged.module}`: write `from . import {name}`, or start it with "
                     "--command 'python3 .', which finds what is beside __main__.py"]
         return [f"it is run by {sys.executable}: install {name} there, or name another Python with --command, which copies all of DIR"]
+    if not staged.module and NOT_THERE.search(process.last_words):
+        return ["the command line is run in a copy of DIR, where DIR itself is not: name files by their path from there, like --command 'python3 .'"]
     if not program.outside.requests and (CONNECTS.search(process.stderr) or process.stdout.startswith(RUN)):
         return [f"no request of it arrived; OUTSIDE was {ground.server.address}, a Unix socket: its HTTP client has to connect to that path"]
     return []

@@ -17,6 +17,7 @@ class Tally:
     lab: Lab
     checks: list[Check]
     statuses: dict[str, set] = field(default_factory=dict)
+    whys: dict[str, str] = field(default_factory=dict)   # of a check that did not pass, the first reason
 
     @classmethod
     def of_public(cls, lab):
@@ -26,6 +27,8 @@ class Tally:
     def add(self, entry):
         """Take in one line of results."""
         self.statuses.setdefault(entry["check"], set()).add(entry["status"])
+        if entry["status"] != "passed" and entry.get("why"):
+            self.whys.setdefault(entry["check"], entry["why"])
 
     def verdict(self, check):
         """"passed", "failed", "not run", "not applicable", or "could not check": the suite broke, which says nothing."""

@@ -19,14 +19,16 @@ COPIED = ("look", "again", "hint")                         # labels of paths and
 
 
 def show_evidence(name=None, open_it=False):
-    """Print the story of the first failed check, or sweep, of the last run that had one, or of the one that `name` is part of.
+    """Print the story of the first failed check, or sweep, of the last run that had one, or of the one that `name` is part of; a number is a lab's.
 
     Returns an exit code. Raises Refused where no run has left a failure, or none of that name.
     """
     session, folders = _last_failures()
-    wanted = [folder for folder in folders if name is None or name.replace("_", "-") in folder.name]
+    lab = f"{int(name):02}-" if name and name.isdecimal() else None
+    wanted = [folder for folder in folders if name is None or (folder.name.startswith(lab) if lab else name.replace("_", "-") in folder.name)]
     if not wanted:
-        raise Refused(f"no check called {name} failed then; `python -m labs show` lists those that did")
+        what = f"of lab {lab[:-1]}" if lab else f"called {name}"
+        raise Refused(f"no check {what} failed then; `python -m labs show` lists those that did")
     exact = [folder for folder in wanted if folder.name == name]
     folder = (exact or wanted)[0]
     console = Console(highlight=False)
@@ -34,8 +36,13 @@ def show_evidence(name=None, open_it=False):
     others = [other for other in (exact or wanted) if other != folder]
     if others:
         console.print("\nFailed as well (python -m labs show NAME):", style="dim")
-        for other in others:
+        # After `labs status` most of them are of labs that nobody has begun.
+        near = others if name else [other for other in others if _lab_of(other) == _lab_of(folder)]
+        for other in near:
             console.print(f"  {other.name}", style="dim", soft_wrap=True)
+        if far := [other for other in others if other not in near]:
+            numbers = sorted({_lab_of(other) for other in far})
+            console.print(f"  and {len(far)} of lab {', '.join(numbers)} (python -m labs show {numbers[0]})", style="dim", soft_wrap=True)
     console.print()
     for line in fitted((folder / "story.txt").read_text(errors="replace"), console.width):
         console.print(_styled(line), soft_wrap=True)
@@ -46,6 +53,12 @@ def show_evidence(name=None, open_it=False):
     if open_it:
         _open(console, folder)
     return 0
+
+
+def _lab_of(folder):
+    """The number of a failed check's lab; of a sweep nothing."""
+    number = folder.name.partition("-")[0]
+    return number if number.isdecimal() else ""
 
 
 def _last_failures():

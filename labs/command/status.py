@@ -73,6 +73,8 @@ def _say_next(console, tallies, program):
                        "not run": "first check that was not run"}[tally.verdict(check)]
             console.print(Text.assemble(("next: ", "bold"), f"lab {number}, {wording}: ", (_sentence(check), "bold")))
             say(console, check.does, indent=6)
+            if why := tally.whys.get(check.test):
+                say(console, f"why   {why}", indent=6)
             options = f" --program {program}" if program else ""
             console.print(f"      run   pytest {shown(KIT / 'labs' / number)}{options}", soft_wrap=True)
             console.print(f"      hint  python -m labs hint {number}", soft_wrap=True)

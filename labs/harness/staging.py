@@ -172,6 +172,8 @@ def _layers(program):
         return [SHIPPED, *overlays, program]
     if program.parent == solutions / "engines":
         return [SHIPPED, *overlays, *dict.fromkeys((program.with_name(program.name.removesuffix(AS_IS)), program))]
+    if program in (KIT / "labs", KIT / "grader"):
+        raise NoProgram(f"{program} is the kit's own command, and no flow: name a folder that holds a program, like starter")
     for folder in (program, program / "starter"):
         if (folder / "__main__.py").is_file():
             return [folder]

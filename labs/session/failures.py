@@ -13,6 +13,7 @@ from .items import PROGRAMS, lab_folder, test_name
 from .shared import SESSION
 
 KNOWN = (0, 2, 3, 4, 5, 6)   # exit codes of the contract
+CRASHED = "error in the program"
 
 
 class Told(pytest.fail.Exception):
@@ -85,20 +86,26 @@ def _told(item, error, made):
         further += ["", *as_text(bad_lines(sources, struck), story.WIDTH)]
     told = Told("\n".join(lines + further))
     told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
+    if told.kind == CRASHED and (said := _last_ended(program).complaint):
+        told.reason += f"; it said last: {said}"   # the story has it where the process ends
     return told
 
 
 def _kind(error, program):
     """How the check failed, in a word or two: what a grader has statuses for."""
-    ended = [process for process in program.processes if not process.running] if program else []
-    last = ended[-1] if ended else None   # of two at one moment the other one may not have ended yet, or has
+    last = _last_ended(program)
     if last and (last.excess == "memory" or last.code and last.last_words.startswith("MemoryError")):
         return "out of memory"
     if isinstance(error, processes.ProgramFault) and error.kind != "failed":
         return error.kind
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout"):
         return "timeout"
-    return "error in the program" if last and not last.killed and last.code not in KNOWN else "failed"
+    return CRASHED if last and not last.killed and last.code not in KNOWN else "failed"
+
+
+def _last_ended(program):
+    """The Process, or None; of two at one moment the other one may not have ended yet, or has."""
+    return next((process for process in reversed(program.processes) if not process.running), None) if program else None
 
 
 def _again(item):
