@@ -1,7 +1,6 @@
 """The fixtures that every suite shares. How a session runs, and how a failed check is told: labs/session."""
 
 import itertools
-
 import sys
 
 import pytest
