@@ -80,6 +80,8 @@ WRONG = {
     "no attempt is counted":
         ("flow.py", '        run["attempts"][step] = run["attempts"].get(step, 0) + 1\n', "",
          "01/test_record.py::test_a_finished_run_is_done_with_three_results"),
+    "the run id is printed and not flushed":
+        ("flow.py", "print(run_id, flush=True)", "print(run_id)", "01/test_record.py::test_a_printed_run_is_known_before_its_first_step"),
     "a ticket cannot come from standard input":
         ("__main__.py", 'if path == "-":', 'if path == "--":', "01/test_record.py::test_a_finished_run_is_done_with_three_results"),
 }

@@ -260,8 +260,8 @@ def test_a_program_that_turns_off_its_events_before_its_last_request_is_blind(be
                "connection.request('GET', '/v1/mails?message_id=m', headers={'Authorization': 'Bearer ' + os.environ['OUTSIDE_KEY']})\n"
                "connection.getresponse().read()\nprint(sys.argv[-2])\n")
     open_eyed, blind = bench.ground(request), bench.ground("import sys\n" "sys.settrace(None)\n" + request)
-    assert scout(open_eyed, LINE, START, make_ticket("1"))[1] is None
-    assert scout(blind, LINE, START, make_ticket("1"))[1].startswith(
+    assert scout(open_eyed, LINE, START, make_ticket("1")).blind is None
+    assert scout(blind, LINE, START, make_ticket("1")).blind.startswith(
         "nothing of the program could be followed from __main__.py:2 to its next request (it turned off line events there,")
 
 
@@ -274,6 +274,13 @@ print(json.dumps({"uuid4": str(uuid.uuid4()), "uuid1": str(uuid.uuid1()), "rando
 """)
     first, second = (json.loads(program.ask("start").stdout) for _ in range(2))
     assert len(first) == 9 and not set(first.items()) & set(second.items())
+
+
+def test_what_is_another_in_each_process_is_another_after_a_kill(bench):
+    ground = bench.ground("print(hash('a text'))\n")
+    program = ground.program("hashes")
+    hashes = [program.ask(*words).stdout for words in (["start"], ["status", "run-7"], ["resume", "run-7"], ["resume", "run-7"])]
+    assert hashes[0] == hashes[1] != hashes[2] != hashes[3]
 
 
 # ---- being watched changes nothing
@@ -397,6 +404,7 @@ ALIKE = {
                                              "other.py": "class A:\n    def __del__(self): print('deleted')\na = A()"},
     "a module that is not there": "import sys\nsys.modules['nothing'] = None\nprint('a')",
     "a module that is no module": "import sys\nclass A: __slots__ = ()\nsys.modules['a'] = A()\nsys.modules['b'] = 7\nprint('a')",
+    "what it is told of itself": "import os, sys, threading\nprint(sys.orig_argv[1:], type(__builtins__).__name__, __annotations__, threading.main_thread().native_id == os.getpid())",
     "an object that says of itself nothing": "class A:\n    @property\n    def __class__(self): raise RuntimeError('out of context')\na = A()\nimport json\njson.kept = a\nprint('a')",
 }
 WAYS = {"forked": {}, "lines": {"lines": True}, "calls": {"calls": True, "lines": True}}
@@ -707,6 +715,23 @@ outer()
     assert process.killed and process.report["stack"] == [[OWN, 2], [OWN, 3], [OWN, 7]]
 
 
+def test_a_call_is_where_its_own_thread_is_whatever_the_others_do(bench, watched):
+    program = bench.program("""\
+import os, threading
+os.chdir(os.environ["LAB_HOME"])
+def work():
+    for number in range(50):
+        os.mkdir(str(number))
+thread = threading.Thread(target=work)
+thread.start()
+while thread.is_alive():
+    pass
+""")
+    process = program.ask("start", calls=True, lines=True, all=True)
+    assert process.code == 0 and [call[1:] for call in process.report["all"]] == [["mkdir", str(number), OWN, 5] for number in range(50)]
+    assert process.report["stacks"] == [[[OWN, 5]]] * 50
+
+
 # ---- the keeper
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -714,7 +739,7 @@ def test_a_fork_server_that_a_program_has_stopped_ends_with_its_user(bench):
     ground = bench.ground("import os, signal\n"
                           "os.kill(int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1]), signal.SIGSTOP)\n")
     assert ground.program("stops it").ask("start").code == 0
-    os.waitid(os.P_PID, ground.forks.pid, os.WSTOPPED | os.WNOWAIT)
+    os.waitid(os.P_PID, ground.forks.of(1).pid, os.WSTOPPED | os.WNOWAIT)
     ground.close()   # it would wait for ever
 
 

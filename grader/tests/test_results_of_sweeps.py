@@ -93,13 +93,15 @@ def test_the_source_of_a_program_is_read_from_its_own_files_alone(tmp_path):
     (tmp_path / "secret.py").write_text("SECRET = 1")
     folder = tmp_path / "submitted"
     folder.mkdir()
-    (folder / "__main__.py").write_text("import antigravity, json, os.path, unittest.__main__, requests\n")
+    (folder / "__main__.py").write_text("import antigravity, json, os.path, unittest.__main__, requests, sched, queue\n")
+    (folder / "sched.py").write_text("# its own, of a name that the library has too")
+    (folder / "queue").mkdir()
     (folder / "link.py").symlink_to(tmp_path / "secret.py")
     (folder / "empty.py").touch()
     (folder / "gone.py").symlink_to(tmp_path / "nowhere.py")
     (folder / "folder.py").mkdir()
     staged = stage(folder, tmp_path / "staged")
-    assert list(staged.sources) == ["__main__.py"], "no line runs in an empty file, and `__init__.py` is none of the program's own"
+    assert list(staged.sources) == ["__main__.py", "sched.py"], "no line runs in an empty file, and `__init__.py` is none of the program's own"
     assert staged.imports == ["json", "os.path"], "what is loaded for all must not do anything when it is loaded"
 
 

@@ -155,13 +155,37 @@ def test_where_things_fail_no_point_is_tried_that_a_run_without_failures_has(gro
     ground, ticket = ground("05", 10), make_ticket("closely")
     result, = sweep(ground, kind, ticket, scenarios=(replace(FAILING, beyond=True),))
     assert (result.fault, result.could_not) == (None, None)
-    points, start = [[place for _, *place in scout(ground, kind, scenario, ticket)[0]] for scenario in (FAILING, START)]
+    points, start = [[place for _, *place in scout(ground, kind, scenario, ticket).events] for scenario in (FAILING, START)]
     tried = len(result.outcomes) - 1 + result.left_out
     assert result.outcomes[0].point == "without any kill" and 10 < tried < len(points)
     if kind == LINE:
         assert all(list(outcome.like) not in start for outcome in result.outcomes[1:])
     else:
         assert points[:len(points) - tried] == start[:len(points) - tried], "up to the first failure nothing differs"
+
+
+SLOWER = """\
+    import os, sys
+    os.mkdir(f"{os.environ['LAB_HOME']}/before")
+    for number in range(50 * bool(sys.gettrace())):
+        os.mkdir(f"{os.environ['LAB_HOME']}/{number}")   # as by the clock: who is traced has time for more of them
+"""
+
+
+def test_calls_are_those_of_a_run_that_is_not_traced_and_their_lines_of_one_that_is(ground, tmp_path):
+    staged = stage(KIT / "solutions" / "05", tmp_path)
+    flow = staged.folder / "starter" / "flow.py"
+    text = flow.read_text()
+    flow.write_text(text.replace("    print(run_id, flush=True)\n", SLOWER + "    print(run_id, flush=True)\n"))
+    line = flow.read_text().splitlines().index(SLOWER.splitlines()[1]) + 1
+    ground, ticket = ground("05", 20), make_ticket("closely")
+    ground.staged = staged
+    events = scout(ground, CALL, START, ticket).events
+    assert [(number, *place) for number, (_, *place) in enumerate(events, 1) if place[0] == "mkdir" and place[1] in ("before", "0")] == \
+        [(number, "mkdir", "before", "starter/flow.py", line) for number, event in enumerate(events, 1) if event[2] == "before"]
+    result, = sweep(ground, CALL, ticket, scenarios=(START,))
+    assert (result.fault, result.could_not, result.missed) == (None, None, 0)
+    assert all(file for *_, file, _ in events)
 
 
 @pytest.mark.parametrize("unseen, well, refunds, mails, times", [

@@ -6,11 +6,18 @@ import pytest
 
 from labs.harness.judge import STEPS, attempts_of, consistent, handled_once, refused, results_of
 from labs.harness.kills.boundary import held_at, killed_at
+from labs.harness.processes import Late, ProgramFault
+
+PROMPTLY = 5.0   # seconds until a word that is out has come here; a program that still holds it gives up its request after 10, and ends
 
 
 def test_a_printed_run_is_known_before_its_first_step(program, ticket):
     ticket["priority"] = "high"
     run, _ = held_at(program, "model", "before", lambda: program.start(ticket))
+    try:
+        run.line(deadline=PROMPTLY)
+    except Late:
+        raise ProgramFault("the first request is out, and the run id is not: print it before the first step, and flush it (flush=True)") from None
     record = program.status(run.line())
 
     consistent(record, run.line())

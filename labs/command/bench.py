@@ -77,7 +77,7 @@ def plain_loop(ground, kind, ticket, every):
             return sum(len(result.outcomes) for result in found), sum(result.seconds for result in found)
         tried = 0
         for scenario in (START, RESUME):
-            events, _ = scout(ground, LINE, scenario, ticket)
+            events = scout(ground, LINE, scenario, ticket).events
             for number in plain.sample(range(1, len(events) + 1)):
                 trial = Trial.prepared(plain, f"plain {scenario.name}", scenario, ticket)
                 trial.see(_killed(trial, number))

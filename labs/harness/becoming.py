@@ -6,6 +6,7 @@ the process that it is forked from, and nothing of ours is on its stack when it 
 
 import _signal
 import atexit
+import builtins
 import ctypes
 import gc
 import io
@@ -137,6 +138,7 @@ def _run_module(start, lines):
     sys.path.insert(0, start["folder"])
     use_compiled(start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
+    sys.orig_argv[:] = [sys.executable, "-m", *sys.argv]
     if start.get("lines"):
         if start.get("calls"):
             lines.follow(start["folder"], stacks=True)
@@ -144,6 +146,8 @@ def _run_module(start, lines):
             lines.follow(start["folder"], start.get("strike"))
     # What `python -m` calls, with a main module that nobody has used.
     sys.modules["__main__"] = types.ModuleType("__main__")
+    vars(sys.modules["__main__"]).update(__builtins__=builtins, __annotations__={})
+    threading.main_thread()._set_native_id()
     code = _code_of(lambda: runpy._run_module_as_main(start["module"]))
     _end(code)
 

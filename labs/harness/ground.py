@@ -1,4 +1,4 @@
-"""The ground on which a program is tried: where it was staged, the outside that it meets, and the fork server that starts it."""
+"""The ground on which a program is tried: where it was staged, the outside that it meets, and the fork servers that start it."""
 
 import itertools
 import tempfile
@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from .kept import ForkServer
+from .kept import ForkServers
 from .program import Program
 from .side_by_side import THREADS
 
@@ -30,13 +30,13 @@ class Ground:
 
     @property
     def forks(self):
-        """The fork server, started when it is first needed."""
+        """The fork servers, started when they are first needed."""
         with self._lock:
             if self._forks and self._forks.broken:
                 self._forks.close()
                 self._forks = None
             if self._forks is None:
-                self._forks = ForkServer(self.staged.folder, (*self.staged.imports, *self.staged.preload), self.cell)
+                self._forks = ForkServers(self.staged.folder, (*self.staged.imports, *self.staged.preload), self.cell)
             return self._forks
 
     def program(self, name, forked=True, like=None, **options):
@@ -72,7 +72,7 @@ class Ground:
         return ran
 
     def rest(self):
-        """End the fork server; it is started again when it is needed. In a sandbox it stays, for all that is started is started there."""
+        """End the fork servers; they are started again when they are needed. In a sandbox they stay, for all that is started is started there."""
         if not self.cell:
             self._end_forks()
 

@@ -32,7 +32,7 @@ def effect_of(record, step):
         return None, None
     effect = effects[step]
     if not isinstance(effect, dict) or not isinstance(effect.get("key"), str) or effect.get("state") not in ("started", "done"):
-        raise ProgramFault(f"effects.{step} should be a key and a state, started or done; it is {effect!r}")
+        raise ProgramFault(f"effects.{step} should have a `key` and a `state`, started or done; it is {effect!r}")
     return effect["key"], effect["state"]
 
 

@@ -228,7 +228,7 @@ class _Keeper:
         self.count += 1
         strikes = self.count == self.start.get("strike")
         if strikes or self.start.get("all"):
-            self.stacks.append(self.lines.stack if self.lines else [])
+            self.stacks.append(self.lines.stack_of(call.thread) if self.lines else [])
             file, line = self.stacks[-1][0] if self.stacks[-1] else (None, None)
             self.calls.append([time.monotonic(), call.name, syscall.target(call, self.home), file, line])
         if strikes:

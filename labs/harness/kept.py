@@ -51,6 +51,10 @@ class ForkServer:
     def __exit__(self, *_):
         self.close()
 
+    def of(self, number):
+        """The server for the `number`-th process that works on a run: this one, for them all."""
+        return self
+
     def keeper(self):
         """The socket to a keeper that has nothing to do; give it back when its program has ended."""
         with self._lock:
@@ -93,6 +97,29 @@ class ForkServer:
             # Keepers are of its group. Whom a program has stopped would not notice the end.
             os.killpg(self.pid, signal.SIGKILL if self.broken else signal.SIGCONT)
         self._process.wait()
+
+
+class ForkServers:
+    """Two servers, which the processes of a run come from in turn. What they take is what ForkServer takes.
+
+    Each forks one interpreter, with one seed of hashes, in all its starts: a program that relies on what is another in each process, like the hash
+    of a text, has to meet another.
+    """
+
+    def __init__(self, *arguments):
+        self._servers = [ForkServer(*arguments) for _ in range(2)]
+
+    def of(self, number):
+        """The ForkServer for the `number`-th process that works on a run."""
+        return self._servers[number % len(self._servers)]
+
+    @property
+    def broken(self):
+        return any(server.broken for server in self._servers)
+
+    def close(self):
+        for server in self._servers:
+            server.close()
 
 
 @dataclass(frozen=True)

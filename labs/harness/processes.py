@@ -115,7 +115,8 @@ class Process:
         self.wait_until(there, f"print line {number} on stdout", deadline)
         lines = self.stdout.split("\n")
         if len(lines) <= number:
-            raise ProgramFault(f"{self}: it {self.end} and had printed {len(lines) - 1} whole lines, not {number}")
+            raise ProgramFault(f"{self}: it {self.end} and had printed {len(lines) - 1} whole lines, not {number}"
+                               + ("; what is printed and not flushed dies with the process" if self.killed else ""))
         return lines[number - 1].rstrip("\r")
 
     @property

@@ -14,6 +14,7 @@ from .spawned import Spawned
 from .story import counted
 
 KEPT_FROM_ENVIRONMENT = ("PATH",)
+WORKING = (("start",), ("resume",), ("chat",))   # what begins a process that does something, and does not only tell
 LOCAL_TIME = "KIT-5:45"  # hours before UTC: nowhere should it be taken for UTC
 
 
@@ -21,7 +22,7 @@ class Program:
     """Starts, watches and kills the program in `home`, which is its LAB_HOME and lasts from start to start.
 
     `outside` is the Account that it works with, `seed` what its random choices come from. Everything else that it
-    finds (its own files, HOME, TMPDIR, the working directory) is as new at every start. With `forks`, a ForkServer, its
+    finds (its own files, HOME, TMPDIR, the working directory) is as new at every start. With `forks`, a ForkServer or ForkServers, its
     processes are forked instead of executed, and can be told where to die; but not those of an `executed` one, which a keeper watches all
     the same. With a `cell` all of them are confined.
     """
@@ -111,7 +112,8 @@ class Program:
             what["confined"] = self._cell.confined(self.home, place)
             if arguments and os.path.dirname(str(arguments[-1])) == str(place):
                 self._cell.sandbox.give(arguments[-1])
-        return Kept(self._forks, {**what, "arguments": arguments, "folder": str(folder), "environment": environment,
+        turn = sum(words[:1] in WORKING for words in (*(process.arguments for process in self.processes), arguments))
+        return Kept(self._forks.of(turn), {**what, "arguments": arguments, "folder": str(folder), "environment": environment,
                                   "files": self.staged.files, **keeping})
 
     def _give_back(self):

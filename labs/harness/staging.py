@@ -61,8 +61,8 @@ class Staged:
 
     @cached_property
     def imports(self):
-        """The modules of the standard library that its Python files import, in order; read, not run."""
-        found = set()
+        """The modules of the standard library that its Python files import, in order; read, not run. None that it has one of its own of that name."""
+        found, own = set(), {Path(name).stem for name in self.files} | {path.name for path in self.folder.rglob("*") if path.is_dir()}
         for path in self.folder.rglob("*.py"):
             try:
                 nodes = list(ast.walk(ast.parse(path.read_bytes())))
@@ -70,7 +70,7 @@ class Staged:
                 continue
             found.update(name.name for node in nodes if isinstance(node, ast.Import) for name in node.names)
             found.update(node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level)
-        return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names - DO_SOMETHING and "__main__" not in name)
+        return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names - DO_SOMETHING - own and "__main__" not in name)
 
 
 class Places:

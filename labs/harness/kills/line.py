@@ -15,10 +15,12 @@ import time
 
 MOST_EVENTS = 1 << 16   # of one process; later ones are counted, and not kept
 DEEPEST = 32            # of the lines that are under way, the innermost ones
+THREADS = 64            # whose lines are known at one time
 # How many, and whether the process came to the one before which it had to die; seconds, file, line; file, line.
 _HEAD, _EVENT, _FRAME = struct.Struct("=QQ"), struct.Struct("=dII"), struct.Struct("=II")
-_STACK = _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size   # the first event is always the last one
-_DEPTH = struct.Struct("=Q")
+_STACKS = _HEAD.size + (1 + MOST_EVENTS) * _EVENT.size   # the first event is always the last one
+_OF = struct.Struct("=QQ")   # whose stack it is, and how deep
+_STACK = _OF.size + DEEPEST * _FRAME.size   # the first one is always that of the last event
 
 
 class Lines:
@@ -26,7 +28,7 @@ class Lines:
 
     def __init__(self, files):
         self.files = files
-        self._memory = mmap.mmap(-1, _STACK + _DEPTH.size + DEEPEST * _FRAME.size)
+        self._memory = mmap.mmap(-1, _STACKS + (1 + THREADS) * _STACK)
 
     @property
     def count(self):
@@ -49,9 +51,17 @@ class Lines:
 
     @property
     def stack(self):
-        """The lines that are under way now, as [file, line], the innermost first; of the point of a kill, or where each line is asked for."""
-        depth, = _DEPTH.unpack_from(self._memory, _STACK)
-        frames = (_FRAME.unpack_from(self._memory, _STACK + _DEPTH.size + number * _FRAME.size) for number in range(depth))
+        """The lines that were under way at the point of a kill, or at the last event where all stacks are asked for, as [file, line], the innermost first."""
+        return self._stack(0)
+
+    def stack_of(self, thread):
+        """The lines that are under way in a thread, by its native id, where all are asked for; of one that has none, like another process, the last ones of any."""
+        return self._stack(next((slot for slot in range(1, 1 + THREADS) if _OF.unpack_from(self._memory, _STACKS + slot * _STACK)[0] == thread), 0))
+
+    def _stack(self, slot):
+        at = _STACKS + slot * _STACK
+        _, depth = _OF.unpack_from(self._memory, at)
+        frames = (_FRAME.unpack_from(self._memory, at + _OF.size + number * _FRAME.size) for number in range(depth))
         return [[self.files[file], line] for file, line in frames]
 
     def all(self):
@@ -60,10 +70,11 @@ class Lines:
     def follow(self, folder, strike=None, stacks=False):
         """From now on note each line of the files in `folder` that is about to run, in this process and all its threads.
 
-        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line,
+        The process dies with its group before the `strike`-th. With `stacks` the lines under way are noted at every line, thread by thread,
         else only there. What it forks is not followed: it would count the same numbers again.
         """
         index = {os.path.join(folder, file): number for number, file in enumerate(self.files)}
+        slots = {}   # by a thread's native id, where its stack is noted
         put, head, size, first, memory, clock = (_EVENT.pack_into, _HEAD.pack_into, _EVENT.size, _HEAD.size, self._memory,
                                                  time.monotonic)
         kill, group, count, lock = os.killpg, os.getpgrp(), 0, threading.Lock()
@@ -77,22 +88,25 @@ class Lines:
                 if count <= MOST_EVENTS:
                     put(memory, first + count * size, now, file, frame.f_lineno)
                 if stacks or count == strike:
-                    note_stack(frame)
+                    note_stack(frame, 0, 0)
+                if stacks:
+                    thread = threading.get_native_id()
+                    note_stack(frame, slots.setdefault(thread, 1 + len(slots) % THREADS), thread)
                 head(memory, 0, count, count == strike)
                 if count == strike:
                     kill(group, signal.SIGKILL)
 
-        def note_stack(frame):
-            depth = 0
+        def note_stack(frame, slot, thread):
+            depth, at = 0, _STACKS + slot * _STACK
             while frame is not None and depth < DEEPEST:
                 file = index.get(frame.f_code.co_filename)
                 if file is not None:
                     # A signal's handler may be called from where a function is at none of its lines.
                     line = frame.f_lineno or frame.f_code.co_firstlineno
-                    _FRAME.pack_into(memory, _STACK + _DEPTH.size + depth * _FRAME.size, file, line)
+                    _FRAME.pack_into(memory, at + _OF.size + depth * _FRAME.size, file, line)
                     depth += 1
                 frame = frame.f_back
-            _DEPTH.pack_into(memory, _STACK, depth)
+            _OF.pack_into(memory, at, thread, depth)
 
         def tracer(file):
             def trace(frame, event, _):

@@ -6,7 +6,7 @@ from random import Random
 from ..kills.boundary import BOUNDARIES, held_at
 from ..processes import ProgramFault
 from ..side_by_side import side_by_side
-from .points import CALL, FOLLOW, LINE, CouldNot, at_point, own, scout
+from .points import CALL, FOLLOW_ALL, LINE, CouldNot, at_point, own, scouted
 from .result import Result, Stories
 from .rules import aftermath, judged
 from .trial import RESUME, START, Trial, unspoiled
@@ -49,7 +49,7 @@ def _kinds(ground, ticket, result):
         if kind == LINE and not ground.staged.module:
             continue
         try:
-            counts[kind] = [len(scout(ground, kind, scenario, ticket)[0]) for scenario in (START, RESUME)]
+            counts[kind] = [len(scouted(ground, kind, scenario, ticket, FOLLOW_ALL[kind]).events) for scenario in (START, RESUME)]
         except CouldNot as error:
             result.could_not = str(error)
     counts = {kind: both for kind, both in counts.items() if all(both)}
@@ -73,7 +73,7 @@ def _killed_twice(ground, ticket, stories, first, second):
 def _both(ground, ticket, first, second):
     trial = Trial.prepared(ground, "double", START, ticket)
     with at_point(f"two kills, at {first[0]} {first[1]} and {second[0]} {second[1]}", trial.program):
-        twice = all(trial.kill(strike=number, **FOLLOW[kind]) for kind, number in (first, second))
+        twice = all(trial.kill(strike=number, **FOLLOW_ALL[kind]) for kind, number in (first, second))
         if twice:
             trial.finish()
         broken = judged(trial)

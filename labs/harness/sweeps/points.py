@@ -1,10 +1,12 @@
 """The sweeps over every point of a run: each line event of its own files, each system call that leaves a trace."""
 
 import math
+import re
 import time
 from bisect import bisect
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ..processes import ProgramFault
 from ..side_by_side import each_done, side_by_side
@@ -17,9 +19,10 @@ LEAST, WORK = 500, 100_000_000   # so many for a program of very many: each of i
 FARTHEST = 1 << 21   # no point beyond this one is tried
 
 LINE, CALL = "line", "syscall"
-FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True, "lines": True}}   # to see all there is
-KILL_AT = {LINE: {"lines": True}, CALL: {"calls": True}}                 # no more than is needed: who is traced may behave otherwise
+FOLLOW = {LINE: {"lines": True}, CALL: {"calls": True}}   # no more than is needed: who is traced is slower, and may behave otherwise
+FOLLOW_ALL = {LINE: FOLLOW[LINE], CALL: {"calls": True, "lines": True}}
 _NAMES = {LINE: "line", CALL: "system call"}
+MADE_UP = re.compile(r"[0-9a-f]*\d[0-9a-f]*")   # numbers, decimal or hexadecimal, of which none is the same in two runs
 
 
 @contextmanager
@@ -47,8 +50,9 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         result.not_applicable = "the program is started by a command line: nothing is known of its lines, and its system calls say all"
         return result
     try:
-        events, stacks, result.blind, failed = _scouted(ground, kind, scenario, ticket)
-        wanted = set(_beyond(ground, kind, ticket, events, failed) if scenario.beyond else range(1, len(events) + 1))
+        found = scout(ground, kind, scenario, ticket)
+        events, result.blind = found.events, found.blind
+        wanted = set(_beyond(ground, kind, ticket, found) if scenario.beyond else range(1, len(events) + 1))
     except CouldNot as error:
         result.could_not = str(error)
         return result
@@ -67,26 +71,29 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
     numbers = ground.sample([number for number in _chosen(events) if number in wanted])
     result.left_out = len(wanted) - len(numbers)
     names = _names(kind, events)
+    like = found.likenesses()
     trace_free = TraceFree()
 
     def killed_at(number):
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         with at_point(names[number - 1], trial.program):
-            reached = trial.kill(trace_free.knows, strike=number, **KILL_AT[kind])
+            reached = trial.kill(trace_free.knows, strike=number, **FOLLOW[kind])
             broken = trace_free.judged(trial) if reached else judged(trial)
         return trial.program, reached and not broken, trial, reached, broken
 
     def at(number):
         *_, trial, reached, broken = unspoiled(ground, lambda: killed_at(number))
-        lines = under_way(number, trial.kills[-1].process) if reached else [events[number - 1][-2:]]
+        name, lines = there(number, trial.kills[-1].process.report) if reached else (names[number - 1], [events[number - 1][-2:]])
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in lines if file]
-        return stories.outcome(names[number - 1], trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
+        return stories.outcome(name, trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
 
-    def under_way(number, killed):
-        """The lines that were under way at a point. At a call nobody looked: they are those of the like call of the run that was scouted."""
+    def there(number, report):
+        """A point where the program was killed: in words, and the lines that were under way. At a call nobody looked: they are those of one like it."""
         if kind == LINE:
-            return killed.report["stack"]
-        return stacks[number - 1] if killed.report["last"][1] == events[number - 1][1] else []
+            return names[number - 1], report["stack"]
+        _, call, on, *_ = report["last"]
+        stack = like(number, call, on)
+        return _call_in_words(number, call, on, *(stack[0] if stack else (None, None))), stack
 
     side_by_side(at, numbers, stories.taking(each_done(progress, len(numbers))), ground.threads)
     result.outcomes = stories.outcomes
@@ -128,21 +135,62 @@ def _undisturbed(ground, kind, scenario, ticket, stories):
     return stories.outcome(point, trial.program, judged(trial))
 
 
-def scout(ground, kind, scenario, ticket, **keeping):
-    """All points of an undisturbed run: a list of what keeper.py says of each, and in a sentence what keeps some from being seen.
+@dataclass
+class Scouted:
+    """All points of an undisturbed run.
 
-    Raises CouldNot.
+    `events` are what keeper.py says of each; `stacks` the lines under way at each call, as far as they are known; `blind` says in a sentence what
+    keeps some points from being seen, or None; `failed` is when the first request failed, in seconds of time.monotonic(), or infinity.
     """
-    events, _, blind, _ = _scouted(ground, kind, scenario, ticket, **keeping)
-    return events, blind
+
+    events: list
+    stacks: list
+    blind: str | None
+    failed: float
+
+    def placed(self, traced):
+        """Give each call the lines of one like it of a run that was traced."""
+        like = traced.likenesses()
+        self.stacks = [like(number, name, on) for number, (_, name, on, *_) in enumerate(self.events, 1)]
+        for event, stack in zip(self.events, self.stacks):
+            event[3:] = stack[0] if stack else (None, None)
+        return self
+
+    def likenesses(self):
+        """A function of a call's number and name, and what it is on: the lines that were under way at the call of this run that is most like it."""
+        numbers = {}
+        for number, ((_, *what), stack) in enumerate(zip(self.events, self.stacks), 1):
+            numbers.setdefault(_likeness(*what[:2]), []).append(number)
+
+        def like(number, name, on):
+            known = numbers.get(_likeness(name, on))
+            return self.stacks[min(known, key=lambda other: abs(other - number)) - 1] if known else []
+        return like
 
 
-def _scouted(ground, kind, scenario, ticket, **keeping):
-    """As scout(), with the lines under way at each call, and the seconds of time.monotonic() at which the first request failed, or infinity."""
+def _likeness(name, on):
+    """What two calls have in common that are the same to a reader: a name that was made up for the run is not of it."""
+    return name, MADE_UP.sub("", on or "")
+
+
+def scout(ground, kind, scenario, ticket, **keeping):
+    """What is Scouted of an undisturbed run that is followed as those are that will be killed. Raises CouldNot.
+
+    Where calls are made is known of another run, which is traced, as well as two runs are alike: a traced one takes longer, and where calls come
+    by the clock it has more of them.
+    """
+    found = scouted(ground, kind, scenario, ticket, FOLLOW[kind], **keeping)
+    if kind == CALL and ground.staged.module:
+        found.placed(scouted(ground, kind, scenario, ticket, FOLLOW_ALL[kind], **keeping))
+    return found
+
+
+def scouted(ground, kind, scenario, ticket, follow, **keeping):
+    """What is Scouted of an undisturbed run that is followed as `follow` says. Raises CouldNot."""
     def followed():
         trial = Trial.prepared(ground, f"{kind} {scenario.name} scout", scenario, ticket)
         try:
-            process = trial.begin(all=True, **FOLLOW[kind], **keeping).wait()
+            process = trial.begin(all=True, **follow, **keeping).wait()
         except BaseException:
             ground.discard(trial.program)
             raise
@@ -156,7 +204,7 @@ def _scouted(ground, kind, scenario, ticket, **keeping):
         # Of very many line events not all are kept. Of the others only the number is known.
         failed = next((request.received for request in program.outside.requests if not request.answered_well), math.inf)
         events = events + [[process.ended, None, None]] * (count - len(events))
-        return events, process.report["stacks"], _blind(kind, process, program, scenario), failed
+        return Scouted(events, process.report["stacks"], _blind(kind, process, program, scenario), failed)
     finally:
         ground.discard(program)
 
@@ -184,15 +232,15 @@ def _blind(kind, process, program, scenario):
     return None
 
 
-def _beyond(ground, kind, ticket, events, failed):
+def _beyond(ground, kind, ticket, found):
     """The numbers of those points of a run that things fail in which a run without failures does not have. Raises CouldNot.
 
-    Of lines those that do not run there. Of calls all since `failed`, the seconds of the first failure: each attempt leaves another state.
+    Of lines those that do not run there. Of calls all since the first failure: each attempt leaves another state.
     """
     if kind == CALL:
-        return [number for number, (at, *_) in enumerate(events, 1) if at > failed]
-    known = {tuple(place) for scenario in (START, RESUME) for _, *place in scout(ground, kind, scenario, ticket)[0]}
-    return [number for number, (_, *place) in enumerate(events, 1) if tuple(place) not in known]
+        return [number for number, (at, *_) in enumerate(found.events, 1) if at > found.failed]
+    known = {tuple(place) for scenario in (START, RESUME) for _, *place in scout(ground, kind, scenario, ticket).events}
+    return [number for number, (_, *place) in enumerate(found.events, 1) if tuple(place) not in known]
 
 
 def _chosen(events):
@@ -220,8 +268,11 @@ def _names(kind, events):
             count = times[file, line]
             names.append(f"{own(file)}:{line}" + (f", the {_ordinal(count)} time" if count > 1 else ""))
         return [f"before {name}" for name in names]
-    return [f"before system call {number}, {name}{f' {on}' if on else ''}" + (f", in {own(file)}:{line}" if file else "")
-            for number, (_, name, on, file, line) in enumerate(events, 1)]
+    return [_call_in_words(number, *what) for number, (_, *what) in enumerate(events, 1)]
+
+
+def _call_in_words(number, name, on, file, line):
+    return f"before system call {number}, {name}{f' {on}' if on else ''}" + (f", in {own(file)}:{line}" if file else "")
 
 
 def _ordinal(number):

@@ -119,7 +119,7 @@ def _ended(trial, pair):
 def _calls(ground, ticket):
     """Where the first of two may stand: (number, in words) of the first and the last of its like calls; and why there are none, or None."""
     try:
-        events, _ = scout(ground, CALL, START, ticket, locks=True)
+        events = scout(ground, CALL, START, ticket, locks=True).events
     except CouldNot as error:
         return [], str(error)
     first, last = {}, {}
