@@ -27,15 +27,16 @@ def labs():
 
 
 @app.command()
-def status(program: Annotated[str, typer.Option(metavar="DIR", help="Check another program: a folder with a __main__.py, one "
+def status(number: Annotated[str, typer.Argument(metavar="[NN]", help="One lab, by its number; without it, all.")] = None,
+           program: Annotated[str, typer.Option(metavar="DIR", help="Check another program: a folder with a __main__.py, one "
                                                 "that holds starter/, or solutions/NN.")] = None,
            last: Annotated[bool, typer.Option("--last", help="Run nothing: show what the last run of the checks left, which "
                                               "may be old.")] = False):
-    """Run the checks that you can see, of all labs, and say what comes next."""
+    """Run the checks that you can see, of all labs or of one, and say what comes next."""
     from .command.status import show_last, show_status
     if last and program:
         raise Refused("--last runs nothing, so it cannot be told which --program: leave one of them out")
-    raise typer.Exit(show_last() if last else show_status(program))
+    raise typer.Exit(show_last(number) if last else show_status(program, number))
 
 
 @app.command()

@@ -1,15 +1,18 @@
 """The checks, tried on programs that somebody wrote to get past them: wrong ones that look right, right ones that look odd."""
 
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 
 import psutil
 import pytest
 
 from grader.suites import LABS, passed, run_suites
-from labs.harness import records
+from labs.harness import manifest, records
 from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import KIT
 
@@ -137,6 +140,47 @@ def test_all_that_is_wrong_with_a_worksheet_is_told_at_once(finished, tmp_path):
     _, output, _ = run_suites("labs/01/test_worksheet.py", "--program", str(finished), results=tmp_path / "results.jsonl")
     for piece in ("run_id", "ticket", "refund_key"):
         assert f"the next process knows of {piece}; the worksheet says survives = false" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("there, told", [(True, "write `from . import nosuch`"), (False, "where nosuch is to be a file of its own, write it")])
+def test_a_module_that_is_not_found_comes_with_what_to_write(finished, tmp_path, there, told):
+    path = finished / "starter" / "flow.py"
+    path.write_text(f"from nosuch import create\n{path.read_text()}")
+    if there:
+        (finished / "starter" / "nosuch.py").write_text("create = None\n")
+    _, output, _ = run_suites("labs/01/test_record.py", "-k", "unknown_run", "--program", str(finished), results=tmp_path / "results.jsonl")
+    assert told in " ".join(output.split()).partition("mend ")[2]
+
+
+def test_checks_come_in_the_order_of_the_chapter():
+    listed = subprocess.run([sys.executable, "-m", "pytest", "labs/03", "--collect-only", "-q"], cwd=KIT, capture_output=True, text=True, timeout=60).stdout
+    names = list(dict.fromkeys(re.findall(r"^labs/03/(\S+?)(?:\[.*)?$", listed, re.M)))
+    assert names == [check.test for check in manifest.read(KIT / "labs" / "03").checks]
+
+
+def test_a_story_is_as_wide_as_its_terminal(tmp_path):
+    wide = run_at_width(200, tmp_path)
+    narrow = run_at_width(60, tmp_path)
+    story = narrow.partition("lab 03")[2].partition("look  ")[0]
+    assert max(map(len, story.splitlines())) < 60 < max(map(len, wide.partition("lab 03")[2].partition("look  ")[0].splitlines()))
+    assert " ".join(story.split()) == " ".join(wide.partition("lab 03")[2].partition("look  ")[0].split())
+    assert re.search(r"FAILED \S+ - `status ID…` ended with exit code 2", wide), "the summary says why"
+
+
+def run_at_width(columns, folder):
+    """What pytest writes on a terminal of that width of a check of lab 03 that the starter fails."""
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")} | {"COLUMNS": str(columns), "TERM": "xterm"}
+    with subprocess.Popen([sys.executable, "-m", "pytest", "labs/03", "-k", "done_run", "--lab-evidence", str(folder)], cwd=KIT, env=environment,
+                          stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as run:
+        os.close(theirs)
+        written = b""
+        with suppress(OSError):   # the terminal is gone with whoever wrote on it
+            while chunk := os.read(ours, 65536):
+                written += chunk
+    os.close(ours)
+    assert run.returncode == 1
+    return re.sub(r"[0-9a-f]{8}…", "ID…", re.sub(r"\x1b\[[\d;]*m|\r", "", written.decode()))
 
 
 def test_what_a_program_said_that_crashed_goes_with_the_reason(finished, tmp_path):

@@ -101,6 +101,13 @@ def test_status_says_it_from_any_folder_and_of_any_program(kit, tmp_path_factory
     assert kit.run("status", "--last", cwd=tmp_path)[1].startswith("Not run now: the last run, 20")
 
 
+def test_status_of_one_lab(kit):
+    code, output, _ = kit.run("status", "2")
+    assert code == 0 and "02 resume" in output and "01 write it down" not in output and "next: lab 02" in output
+    assert "this kit has" in refusal(kit.run("status", "9"))
+    assert "01 write it down" not in kit.run("status", "02", "--last")[1]
+
+
 def test_the_last_run_is_called_that(kit):
     assert "no run has left results" in refusal(kit.run("status", "--last"))
     assert "no run has left a failed check" in refusal(kit.run("show"))

@@ -46,6 +46,7 @@ RUNS = {
     ".venv/bin/grader demo": Run("finished", slow=True),
     ". .venv/bin/activate": Run(),
     "labs status": Run("01 write the plan down", slow=True),
+    "labs status 03": Run("03 resume", slow=True),
     **{f"labs hint 0{number}": Run(f"lab 0{number}") for number in range(1, 6)},
     "labs show": Run("why  ", before="pytest labs/01 -k finished_run;"),
     "labs show 02": Run("lab 02", before="pytest labs/01 -k finished_run; pytest labs/01 labs/02 --lab-sample 40 -k done;"),

@@ -53,18 +53,27 @@ def preflight(ground, ticket):
 
 def _advice(ground, program, process):
     """What may be behind it, in sentences."""
-    staged, missing = ground.staged, re.search(r"No module named '(\w+)", process.last_words)
-    if missing and staged.module not in (None, missing[1]):
-        name = missing[1]
-        if any((staged.folder / staged.module / path).exists() for path in (name, f"{name}.py")):
-            return [f"the folder is run as a package, like `python -m {staged.module}`: write `from . import {name}`, or start it with "
-                    "--command 'python3 .', which finds what is beside __main__.py"]
-        return [f"it is run by {sys.executable}: install {name} there, or name another Python with --command, which copies all of DIR"]
+    staged = ground.staged
+    if advice := on_missing_module(staged, process):
+        return [advice]
     if not staged.module and NOT_THERE.search(process.last_words):
         return ["the command line is run in a copy of DIR, where DIR itself is not: name files by their path from there, like --command 'python3 .'"]
     if not program.outside.requests and (CONNECTS.search(process.stderr) or process.stdout.startswith(RUN)):
         return [f"no request of it arrived; OUTSIDE was {ground.server.address}, a Unix socket: its HTTP client has to connect to that path"]
     return []
+
+
+def on_missing_module(staged, process):
+    """What to do where a process did not find a module, in a sentence; None where that is not what ended it."""
+    missing = re.search(r"No module named '(\w+)", process.last_words)
+    if not missing or staged.module in (None, missing[1]):
+        return None
+    name = missing[1]
+    if any((staged.folder / staged.module / path).exists() for path in (name, f"{name}.py")):
+        return (f"the folder is run as a package, like `python -m {staged.module}`: write `from . import {name}`, or start it with "
+                "--command 'python3 .', which finds what is beside __main__.py")
+    return (f"it is run by {sys.executable}: install {name} there, or name another Python with --command, which copies all of DIR; "
+            f"where {name} is to be a file of its own, write it, and `from . import {name}`")
 
 
 def refuse(name, unfit, about, as_json=False):

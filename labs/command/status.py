@@ -12,16 +12,16 @@ from labs.harness.staging import KIT
 
 from .board import Board
 from .checks import run_public
-from .kit import all_labs, shown
+from .kit import all_labs, lab_numbered, shown
 from .prose import say
 from .results import Tally, last_run
 
 
-def show_status(program=None):
-    """Run the public checks of all labs, drawing the table as they end, and say what comes next. Returns an exit code."""
+def show_status(program=None, number=None):
+    """Run the public checks of all labs, or of that lab, drawing the table as they end, and say what comes next. Returns an exit code."""
     console = Console(highlight=False)
     try:
-        tallies = run_live(console, all_labs(), program)
+        tallies = run_live(console, _labs(number), program)
     except KeyboardInterrupt:
         print("interrupted: the checks that were under way have been ended, and say nothing", file=sys.stderr)
         return 130
@@ -32,10 +32,14 @@ def show_status(program=None):
     return 0
 
 
-def show_last():
-    """Show what the last run left behind, labelled as that. Returns an exit code."""
+def _labs(number):
+    return all_labs() if number is None else [lab_numbered(number)]
+
+
+def show_last(number=None):
+    """Show what the last run left behind, of all labs or of that lab, labelled as that. Returns an exit code."""
     console = Console(highlight=False)
-    tallies, about = last_run(all_labs())
+    tallies, about = last_run(_labs(number))
     console.print(Text.assemble(("Not run now: ", "bold yellow"), f"the last run, {about['began']}, of {about['program']}, "
                                 f"seed {about['seed']}"))
     if about["selection"]:

@@ -18,7 +18,7 @@ from labs.harness.ground import Ground
 from labs.harness.outside import Outside
 from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
-from labs.harness.story import wrapped
+from labs.harness.story import WIDTH, wrapped
 from labs.harness.sweeps import CALL, DOUBLE, KINDS, LINE, RACE, RESUME, START, sweep
 from labs.harness.sweeps.result import Result
 from labs.harness.sweeps.rules import OF_LAB
@@ -30,6 +30,7 @@ from .mapped import bad_lines
 from .preflight import preflight, refuse
 from .preload import checked
 from .refused import Refused
+from .show import fitted
 
 NAMES = {"line": "at every line", "syscall": "before every system call", "double": "twice", "race": "in races", "power": "by power cut"}
 PASSED, FAILED, COULD_NOT, NOT_APPLICABLE = "passed", "failed", "could not check", "not applicable"
@@ -159,7 +160,7 @@ def _say(console, kind, found):
         if verdict == FAILED and result.fault:
             story = result.bad[0][0].story if result.bad else ()
             scenario = f"{result.scenario}, " if result.scenario else ""
-            for line in (*wrapped("why", f"{scenario}{result.fault}"), *story):
+            for line in fitted("\n".join((*wrapped("why", f"{scenario}{result.fault}"), *story)), console.width if console.is_terminal else WIDTH):
                 console.print(Text(line, "red" if line.startswith("  why") else ""), soft_wrap=True)
     faults = {result.scenario for result in found if result.fault}
     if verdict == FAILED and faults <= {scenario.name for failing in FAILING_IN.values() for scenario in failing}:

@@ -15,6 +15,7 @@ from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
+_PLACE = re.compile(r"/\S+/program/(?=starter/)")   # what is in front of a file of the program's own, which its author knows without
 _TRACED = re.compile(r'File "[^"]*/program/([^"]+)", line (\d+)')   # a place in the program's own files, in a traceback
 
 
@@ -146,7 +147,7 @@ class Process:
     def complaint(self):
         """The last words, quoted, and where in its own files a traceback names a place, the last of them; or an empty string."""
         place = _TRACED.findall(self.stderr)[-1:]
-        return f"“{self.last_words[:160]}”{f' ({place[0][0]}, line {place[0][1]})' if place else ''}" if self.last_words else ""
+        return f"“{_PLACE.sub('', self.last_words)[:160]}”{f' ({place[0][0]}, line {place[0][1]})' if place else ''}" if self.last_words else ""
 
     @property
     def resident(self):

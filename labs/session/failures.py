@@ -3,10 +3,13 @@
 import os
 import re
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
+from labs.command.preflight import on_missing_module
+from labs.command.show import fitted
 from labs.harness import descendants, killmap, manifest, processes, story
 
 from .items import PROGRAMS, lab_folder, test_name
@@ -19,8 +22,23 @@ CRASHED = "error in the program"
 class Told(pytest.fail.Exception):
     """A failed check, with its story. Pytest shows that alone, and does not first make a traceback that nobody sees: that took a tenth of a second."""
 
-    def __init__(self, story):
-        super().__init__(story, pytrace=False)
+    def __init__(self, at_width):
+        """`at_width(columns)` makes the story; that of story.WIDTH is kept."""
+        super().__init__(at_width(story.WIDTH), pytrace=False)
+        self.at_width = at_width
+
+
+class Shown:
+    """How pytest is to show a Told: as wide as the terminal, and in its summary by its reason."""
+
+    def __init__(self, told):
+        self._told, self.reprcrash = told, SimpleNamespace(message=told.reason)
+
+    def toterminal(self, writer):
+        writer.line(self._told.at_width(writer.fullwidth - 1) if writer.hasmarkup else str(self._told))
+
+    def __str__(self):
+        return str(self._told)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -72,6 +90,8 @@ def _told(item, error, made):
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
+    if not session.isolation and (last := _last_ended(program)) and last.code and (mend := on_missing_module(session.staged, last)):
+        lines += story.wrapped("mend", mend)
     # Of a hidden check a learner whose program was graded has no file to run again.
     again = [] if session.isolation and check and check.hidden else [story.labelled("again", _again(item))]
     further = [*again, story.labelled("hint", f"python -m labs hint {lab.number}")]
@@ -82,9 +102,12 @@ def _told(item, error, made):
     if look := session.evidence.keep(name, lines + further, program, does, reason, pages):
         lines.append(story.labelled("look", str(look)))
         lines += [story.labelled("kill map", str(look.with_name(page))) for page in pages]
-    if struck:
-        further += ["", *as_text(bad_lines(sources, struck), story.WIDTH)]
-    told = Told("\n".join(lines + further))
+
+    def at_width(columns):
+        told = lines + further if columns >= story.WIDTH else fitted("\n".join(lines + further), columns)
+        return "\n".join([*told, *(["", *as_text(bad_lines(sources, struck), min(columns, story.WIDTH))] if struck else [])])
+
+    told = Told(at_width)
     told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
     if told.kind == CRASHED and (said := _last_ended(program).complaint):
         told.reason += f"; it said last: {said}"   # the story has it where the process ends

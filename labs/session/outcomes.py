@@ -8,7 +8,7 @@ from labs.harness import manifest, records, verdict
 from labs.harness.staging import KIT
 from labs.harness.story import counted
 
-from .failures import Told
+from .failures import Shown, Told
 from .items import CouldNotCheck, NotApplicable, known_as, lab_folder
 from .shared import SESSION
 
@@ -16,8 +16,9 @@ from .shared import SESSION
 def pytest_collection_modifyitems(config, items):
     if strangers := [item.nodeid.partition("::")[0] for item in items if not lab_folder(item)]:
         raise pytest.UsageError(f"the checks of the labs run by themselves: leave out {strangers[0]}, or run it by itself")
-    # What a learner sees and has a chapter about comes first.
-    items.sort(key=lambda item: (lab_folder(item).name, item.path.parent.name == "hidden"))
+    # In the chapter's order: what a learner sees comes first, and the sweeps after what is simple.
+    ranks = {(lab.number, check.test): rank for lab in map(manifest.read, {lab_folder(item) for item in items}) for rank, check in enumerate(lab.checks)}
+    items.sort(key=lambda item: (lab_folder(item).name, item.path.parent.name == "hidden", ranks.get(known_as(item)[:2], len(ranks))))
     config.stash[SESSION].write({"collected": list(map(known_as, items))})
     if config.getoption("--lab-continue"):
         ended = records.ended(records.read(config.getoption("--lab-results")))
@@ -43,7 +44,7 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, Told):
-        report.longrepr = str(error)
+        report.longrepr = Shown(error)
     if call.when == "call" or report.failed or call.when == "setup" and report.skipped:
         lab, check, name = known_as(item)
         entry = {"lab": lab, "check": check, "item": name, "status": _status(report, error),

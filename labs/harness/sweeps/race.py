@@ -20,8 +20,8 @@ def sweep_race(ground, ticket, progress=lambda done, total: None):
     and while it stands before each of its calls that order two processes. Returns a Result.
     """
     began, result, stories = time.monotonic(), Result("race"), Stories(ground)
-    trials = [(f"two starts at one moment, {number}", _two_starts) for number in range(1, TIMES + 1)]
-    trials += [(f"two resumes at one moment after a kill at {kind}, {when} it acted, {number}", _two_resumes(kind, when))
+    trials = [(f"two starts at one moment, try {number}", _two_starts) for number in range(1, TIMES + 1)]
+    trials += [(f"two resumes at one moment after a kill at {kind}, {when} it acted, try {number}", _two_resumes(kind, when))
                for number in range(1, TIMES + 1) for kind, when in [BOUNDARIES[number % len(BOUNDARIES)]]]
     trials += [(f"a resume while the first process is stopped at {kind}, {when} it acted", _stopped_at(kind, when)) for kind, when in BOUNDARIES]
     calls, result.could_not = _calls(ground, ticket)
