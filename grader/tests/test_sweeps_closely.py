@@ -120,6 +120,7 @@ def test_what_went_on_after_a_kill_is_named(tried):
     body = "if not os.fork():\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)\nreturn main(argv)"
     result, = tried(body, [CALL])
     assert "a process that it forked outlived the program" in result.fault
+    assert {mark for _, mark, _ in result.bad} == {"outlived"}
 
 
 def test_calls_that_make_no_sense_break_no_keeper(tried):

@@ -10,7 +10,7 @@ from rich.text import Text
 from labs.harness.killmap import MARKS, Mapped, shown
 
 AROUND = 3  # lines shown before and after a bad one
-STYLES = {"repeated": "bold red", "lost": "bold magenta", "broken": "bold yellow", "not reached": "dim", "safe": "green"}
+STYLES = {"repeated": "bold red", "outlived": "bold blue", "lost": "bold magenta", "broken": "bold yellow", "not reached": "dim", "safe": "green"}
 
 
 def bad_lines(sources, struck):

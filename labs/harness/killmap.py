@@ -17,12 +17,13 @@ from .story import printable
 
 MARKS = {  # worst first: how a line is marked, in a sign and in words
     "repeated": ("2×", "effect repeated"),
+    "outlived": ("↷", "process lived on"),
     "lost": ("∅", "lost"),
     "broken": ("✗", "record broken"),
     "not reached": ("○", "never reached"),
     "safe": ("✓", "safe"),
 }
-BAD = ("repeated", "lost", "broken")
+BAD = ("repeated", "outlived", "lost", "broken")
 MOSTLY = 0.5    # the share of kills that has to do harm for a line to be called unsafe
 LONGEST = 2000  # characters of a line or a sentence
 LABEL = 15      # columns of a story that hold its labels: see `story.wrapped`

@@ -73,7 +73,7 @@ def nothing_goes_on(trial):
     """Rule 8: no process outlives the kill."""
     for process in trial.program.processes:
         for words in process.outlived:
-            raise Bad("repeated", f"{words.partition(' (')[2].removesuffix(')') or 'a process'} outlived the program")
+            raise Bad("outlived", f"{words.partition(' (')[2].removesuffix(')') or 'a process'} outlived the program")
 
 
 #: The contract's rules that a trial can be judged by, under their numbers. The third stands for 3 to 5.
