@@ -102,7 +102,7 @@ class _Keeper:
 
     def __init__(self, start, pid, ours, woken, lines, told, writes, before=None):
         self.start, self.pid, self.ours, self.woken, self.lines, self.told = start, pid, ours, woken, lines, told
-        self.not_yet = {pid, before}   # are these two buried
+        self.left = {pid, before}   # by bury_orphans()
         self.home, self.watches = start["environment"].get("LAB_HOME", ""), start.get("calls")
         self.writes = writes
         self.listener, self.held, self.shut, self.count, self.calls, self.stacks = None, None, False, 0, [], []
@@ -244,7 +244,7 @@ class _Keeper:
 
     def bury_orphans(self):
         """While the program runs they count among the processes that it may have: how many there are is not to be a matter of when it ends."""
-        for child in _children() - self.not_yet:
+        for child in _children() - self.left:
             os.waitpid(child, os.WNOHANG)
 
     def is_over(self):

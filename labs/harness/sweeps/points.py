@@ -163,8 +163,10 @@ class Scouted:
             numbers.setdefault(_likeness(*what[:2]), []).append(number)
 
         def like(number, name, on):
-            known = numbers.get(_likeness(name, on))
-            return self.stacks[min(known, key=lambda other: abs(other - number)) - 1] if known else []
+            known = numbers.get(_likeness(name, on), [])
+            place = bisect(known, number)
+            nearest = min(known[max(0, place - 1):place + 1], key=lambda other: abs(other - number), default=None)
+            return self.stacks[nearest - 1] if nearest else []
         return like
 
 
