@@ -154,7 +154,6 @@ class Scouted:
         self.stacks = [like(number, name, on) for number, (_, name, on, *_) in enumerate(self.events, 1)]
         for event, stack in zip(self.events, self.stacks):
             event[3:] = stack[0] if stack else (None, None)
-        return self
 
     def likenesses(self):
         """A function of a call's number and name, and what it is on: the lines that were under way at the call of this run that is most like it."""
