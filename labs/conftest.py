@@ -65,10 +65,10 @@ def each(programs, lab_session):
 
 @pytest.fixture
 def swept(lab_session, request):
-    """`swept(kind, *scenarios)`: kill the program at every point of that kind, and judge it by the rules of the check's lab."""
-    def judge(kind, *scenarios):
+    """`swept()`: kill the program at every point of what the check's mark `sweep` names, and judge it by the rules of its lab."""
+    def judge():
         rules = OF_LAB[lab_folder(request.node).name]
-        results = [result.under(rules) for result in lab_session.swept(kind, scenarios)]
+        results = [result.under(rules) for result in lab_session.sweeps.results(*request.node.get_closest_marker("sweep").args)]
         faulty = next((result for result in results if result.fault), None)
         if faulty:
             error = processes.ProgramFault(f"{faulty.scenario}: {faulty.fault}" if faulty.scenario else faulty.fault)

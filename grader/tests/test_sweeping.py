@@ -162,7 +162,7 @@ def test_by_the_rules_of_lab_05_things_fail_as_in_its_checks():
     checks = (KIT / "labs/05/hidden/test_killed_anywhere.py").read_text()
     for kind, name in ((LINE, "LINE"), (CALL, "CALL")):
         failing = scenarios_of(kind, "05")[2:]
-        assert failing == FAILING_IN[kind] and f"swept({name}, {', '.join({FAILING: 'FAILING', DOWN: 'DOWN'}[one] for one in failing)})" in checks
+        assert failing == FAILING_IN[kind] and f"sweep({name}, {', '.join({FAILING: 'FAILING', DOWN: 'DOWN'}[one] for one in failing)})" in checks
         assert scenarios_of(kind, "03") == (START, RESUME) and scenarios_of(kind, "02") == (START,)
 
 

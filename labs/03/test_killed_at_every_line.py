@@ -6,5 +6,6 @@ from labs.harness.sweeps import LINE, START
 
 
 @pytest.mark.timeout(900)  # it is killed at hundreds of lines
+@pytest.mark.sweep(LINE, START)
 def test_a_run_killed_at_any_line_is_finished(swept):
-    swept(LINE, START)
+    swept()

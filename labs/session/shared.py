@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from labs.harness.scratch import scratch
 from labs.harness.staging import KIT, NoProgram, stage
 from labs.harness.sweeps import sweep
 from labs.harness.tickets import make_ticket
+
+from .ahead import Sweeps
 
 
 def pytest_addoption(parser):
@@ -54,17 +57,13 @@ class Session:
         self.staged = self.server = self.folder = self.ground = self.cell = None
         self.workers = config.getoption("--lab-workers") or side_by_side.THREADS
         self.isolation = config.getoption("--lab-isolation")
-        self.could_not = set()
-        self.every, self._swept = max(1, config.getoption("--lab-sample")), {}
+        self.could_not, self._writing = set(), threading.Lock()
+        self.every, self.sweeps = max(1, config.getoption("--lab-sample")), Sweeps(self._sweep)
 
-    def swept(self, kind, scenarios):
-        """The Results of a sweep. What one check has swept, another one of this session judges by its own rules."""
-        for scenario in scenarios or (None,):
-            if (kind, scenario) not in self._swept:
-                self._swept[kind, scenario], = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"),
-                                                     scenarios=(scenario,) if scenario else ())
-                self.write({"sweep": kind, "scenario": scenario.name if scenario else "", **self._swept[kind, scenario].figures})
-        return [self._swept[kind, scenario] for scenario in scenarios or (None,)]
+    def _sweep(self, kind, scenario, progress):
+        result, = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"), progress, (scenario,) if scenario else ())
+        self.write({"sweep": kind, "scenario": scenario.name if scenario else "", **result.figures})
+        return result
 
     def confine(self):
         """The Cell that all programs of this session run in, None where none was asked for."""
@@ -78,13 +77,15 @@ class Session:
     def write(self, entry):
         """Write a line to the records, and return when it is on the disk."""
         if self.results_file:
-            records.append(self.results_file, entry)
+            with self._writing:   # a sweep may end while a check does
+                records.append(self.results_file, entry)
 
 
 SESSION = pytest.StashKey()
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "sweep(kind, *scenarios): what the check judges, by its fixture `swept`; it is begun ahead of the check")
     if config.getoption("--lab-continue"):
         file = config.getoption("--lab-results")
         if not file:
@@ -100,7 +101,12 @@ def pytest_runtestloop(session):
     config = session.config
     if config.option.collectonly or not session.items:
         return (yield)
-    with _ready(config.stash[SESSION], config):
+    shared = config.stash[SESSION]
+    with _ready(shared, config), shared.sweeps:
+        # Outside a cell a check looks for processes that were left behind, and would find those of a sweep. With one worker one program runs at a time.
+        if shared.cell and shared.workers > 1:
+            for marker in filter(None, (item.get_closest_marker("sweep") for item in session.items)):
+                shared.sweeps.begin(*marker.args)
         return (yield)
 
 

@@ -7,13 +7,16 @@ from labs.harness.sweeps import CALL, LINE, POWER, START
 pytestmark = pytest.mark.timeout(900)  # a sweep kills hundreds of times
 
 
+@pytest.mark.sweep(LINE, START)
 def test_an_effect_is_recorded_wherever_the_run_is_killed_by_line(swept):
-    swept(LINE, START)
+    swept()
 
 
+@pytest.mark.sweep(CALL, START)
 def test_an_effect_is_recorded_wherever_the_run_is_killed_by_system_call(swept):
-    swept(CALL, START)
+    swept()
 
 
+@pytest.mark.sweep(POWER)
 def test_an_effect_is_recorded_after_a_power_cut(swept):
-    swept(POWER)
+    swept()

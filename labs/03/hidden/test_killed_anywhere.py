@@ -7,21 +7,26 @@ from labs.harness.sweeps import CALL, DOUBLE, LINE, POWER, RACE, RESUME, START
 pytestmark = pytest.mark.timeout(900)  # a sweep kills hundreds of times
 
 
+@pytest.mark.sweep(LINE, RESUME)
 def test_a_resume_killed_at_any_line_is_finished(swept):
-    swept(LINE, RESUME)
+    swept()
 
 
+@pytest.mark.sweep(CALL, START, RESUME)
 def test_a_run_killed_before_any_system_call_is_finished(swept):
-    swept(CALL, START, RESUME)
+    swept()
 
 
+@pytest.mark.sweep(DOUBLE)
 def test_a_run_killed_twice_is_finished(swept):
-    swept(DOUBLE)
+    swept()
 
 
+@pytest.mark.sweep(RACE)
 def test_two_processes_at_any_moment_are_one(swept):
-    swept(RACE)
+    swept()
 
 
+@pytest.mark.sweep(POWER)
 def test_a_run_is_finished_after_a_power_cut(swept):
-    swept(POWER)
+    swept()

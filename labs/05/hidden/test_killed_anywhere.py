@@ -8,9 +8,11 @@ from labs.harness.sweeps.trial import DOWN, FAILING
 pytestmark = pytest.mark.timeout(900)  # a sweep kills hundreds of times
 
 
+@pytest.mark.sweep(LINE, FAILING)
 def test_a_run_that_meets_failures_is_finished_wherever_it_is_killed_by_line(swept):
-    swept(LINE, FAILING)
+    swept()
 
 
+@pytest.mark.sweep(CALL, FAILING, DOWN)
 def test_a_run_that_meets_failures_is_finished_wherever_it_is_killed_by_system_call(swept):
-    swept(CALL, FAILING, DOWN)
+    swept()
