@@ -1,6 +1,7 @@
 """The demonstration: the starter, the finished flow and four honest mistakes graded like a class, in about a minute."""
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from labs.command.refused import Refused
 from labs.harness.staging import KIT, SHIPPED, stage
 
 from . import results
-from .grade import grade
+from .grade import STOPPED, grade
 
 SAMPLE = 25   # sweeps try each 25th of their points here
 JOBS = 3
@@ -39,6 +40,8 @@ def run_demo(out):
             staged = stage(path, Path(folder, "staged", name))
             shutil.copytree(staged.folder, Path(folder, "class", name), ignore=shutil.ignore_patterns("__pycache__"))
         code = grade(Path(folder, "class"), report, jobs=JOBS, labs=LABS, sample=SAMPLE, quiet=True)
+    if code == STOPPED:
+        print(f"interrupted: the report has what was graded until then ({report / 'index.html'})", file=sys.stderr)
     found = [results.read(path) for path in sorted((report / "results").glob("*.json"))]
     if found:
         console.print(_table(found))

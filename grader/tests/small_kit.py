@@ -28,16 +28,19 @@ LABS = {
                              ("hidden/test_close.py::test_hidden", 5, "Is hidden, and would always fail.")]),
     "02": ("resume", [("test_small.py::test_the_flow_resumes", 4, "Looks into flow.py for the mark of lab 02.")]),
 }
+HELD = '''
+    if port := os.environ.get("{name}"):
+        with socket.create_connection(("127.0.0.1", int(port))) as door:
+            door.sendall(b"%d\\n" % os.getpid())
+            door.recv(1)
+'''
 SUITES = {
-    "01/test_small.py": '''
+    "01/test_small.py": f'''
 import os, socket
 import pytest
 
 def test_the_flow_is_marked(lab_session):
-    if port := os.environ.get("HELD_AT"):
-        with socket.create_connection(("127.0.0.1", int(port))) as door:
-            door.sendall(b"%d\\n" % os.getpid())
-            door.recv(1)
+    {HELD.format(name="HELD_AT").strip()}
     if os.environ.get("BREAK_THE_SUITE"):
         raise RuntimeError("the suite is broken")
     assert "mark 01" in (lab_session.staged.folder / "starter/flow.py").read_text(), "flow.py has no mark 01"
@@ -50,8 +53,11 @@ def test_there_is_a_record(lab_session, time):
 def test_hidden():
     assert False, "the hidden check ran"
 ''',
-    "02/test_small.py": '''
+    "02/test_small.py": f'''
+import os, socket
+
 def test_the_flow_resumes(lab_session):
+    {HELD.format(name="HELD_LATE_AT").strip()}
     assert "mark 02" in (lab_session.staged.folder / "starter/flow.py").read_text(), "flow.py has no mark 02"
 ''',
 }

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import re
 import signal
 import socket
 import sqlite3
@@ -297,6 +298,8 @@ ALIKE = {
     "exit -1": "import sys; sys.exit(-1)",
     "exit True": "import sys; sys.exit(True)",
     "exit 2.5": "import sys; sys.exit(2.5)",
+    "exit with a number that is no exit code": "import sys; sys.exit(1 << 70)",
+    "exit with a number below all": "import sys; sys.exit(-1 << 63)",
     "exit with a text": "import sys; sys.exit('it is no good: ä')",
     "exit with an empty text": "import sys; sys.exit('')",
     "exit with a tuple": "raise SystemExit(1, 2)",
@@ -380,6 +383,8 @@ ALIKE = {
     "answers on a stream that is put away": "import signal, sys\nanswers, sys.stdout = sys.stdout, sys.stderr\nsys.__stdout__ = sys.stderr\n"
                                             "signal.signal(signal.SIGTERM, lambda *_, to=answers: to.flush())\nprint('run-1', file=answers)\ndel answers",
     "answers on a buffer that is put away": "import json, sys\njson.answers = sys.stdout.detach()\nsys.stdout = sys.__stdout__ = sys.stderr\njson.answers.write(b'run-1')",
+    "output that nobody takes": "import os, sys\nr, w = os.pipe()\nos.dup2(w, 1)\nos.close(r)\nprint('a')",
+    "output to a closed descriptor": "import os\nos.close(1)\nprint('a')",
     "output replaced": "import io, sys\nsys.stdout = io.StringIO()\nprint('swallowed')",
     "output detached": "import sys\nprint('a', flush=True)\nsys.stdout.detach()",
     "input": "import sys\nprint(repr(sys.stdin.readline()), sys.stdin.read().upper())",
@@ -421,6 +426,17 @@ def test_a_program_in_the_hands_of_a_keeper_ends_as_python_would_end_it(bench, w
         program.discard()
     for way in WAYS:
         assert seen[way] == seen["spawned"], way
+
+
+@pytest.mark.parametrize("name", ["an exception", "an exception with a cause", "an exception in another file", "no syntax in another file", "an exception group",
+                                  "an exception and a hook that fails", "a keyboard interrupt", "output that nobody takes", "output to a closed descriptor"])
+def test_what_is_shown_of_an_error_is_what_python_shows(bench, name):
+    staged, shown = bench.staged(ALIKE[name]), []
+    for forked in (False, True):
+        program = bench.of(staged, forked=forked)
+        process = program.ask("verb")
+        shown.append(re.sub(r"\S+/program/", "", process.stderr))
+    assert shown[0] and shown[1] == shown[0]
 
 
 def test_a_command_in_the_hands_of_a_keeper_starts_as_any_command_does(bench, watched):

@@ -41,7 +41,7 @@ def ask_and_reset(number, yes=False):
         try:
             return yes or typer.confirm("Go on?")
         except typer.Abort:   # Ctrl-C, or there is nobody to answer
-            print("\nno answer; with --yes nobody is asked")
+            print("\nthat was no answer (with --yes none is needed)")
             return False
 
     changes, backup = reset(lab.number, agree)

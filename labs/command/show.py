@@ -7,6 +7,7 @@ import webbrowser
 from rich.console import Console
 from rich.text import Text
 
+from labs.harness import records
 from labs.harness.story import WIDTH
 
 from .kit import EVIDENCE, shown
@@ -72,6 +73,8 @@ def _last_failures():
 
 def _say_which_run(console, session, failed):
     run, latest = about(session), (EVIDENCE / "latest").resolve()
+    if checks := {(entry["lab"], entry["check"]) for entry in records.outcomes(records.read(session / "results.jsonl")) if entry.get("evidence")}:
+        failed = len(checks)   # a check of several tests may have left several folders, and `labs status` counts it once
     rules = f", by the rules of lab {run['lab']}" if "lab" in run else ""
     console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
                                 f" in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)

@@ -20,9 +20,12 @@ from .results import Tally, last_run
 def show_status(program=None, number=None):
     """Run the public checks of all labs, or of that lab, drawing the table as they end, and say what comes next. Returns an exit code."""
     console = Console(highlight=False)
+    tallies = [Tally.of_public(lab) for lab in _labs(number)]
     try:
-        tallies = run_live(console, _labs(number), program)
+        run_live(console, tallies, program)
     except KeyboardInterrupt:
+        if any(tally.statuses for tally in tallies):
+            console.print(Board(tallies))
         print("interrupted: the checks that were under way have been ended, and say nothing", file=sys.stderr)
         return 130
     console.print(Board(tallies))
@@ -49,22 +52,21 @@ def show_last(number=None):
     return 0
 
 
-def run_live(console, labs, program=None):
-    """Run the public checks of `labs`, with a table that is gone at the end, and return their Tallies."""
-    tallies = [Tally.of_public(lab) for lab in labs]
-    board = Board(tallies, running=labs[0].number)
+def run_live(console, tallies, program=None):
+    """Run the checks of these Tallies, which take in how each ends, with a table that is gone at the end."""
+    board = Board(tallies, running=tallies[0].lab.number)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with Live(board, console=console, transient=True) if console.is_terminal else nullcontext():
-        run_public(labs, board.add, program)
-    return tallies
+        run_public([tally.lab for tally in tallies], board.add, program)
 
 
 def _say_what_is_not_in_it(console, tallies):
     hidden = [check for tally in tallies for check in tally.lab.checks if check.hidden]
     if hidden:
         total = sum(check.points for tally in tallies for check in tally.lab.checks)
-        here = f"`pytest labs/{tallies[0].lab.number}` runs them too, and " if next(KIT.glob("labs/*/hidden"), None) else ""
+        next_lab = next((tally for tally in tallies if not tally.solved), tallies[-1]).lab
+        here = f"`pytest labs/{next_lab.number}` runs its own too, and " if next(KIT.glob("labs/*/hidden"), None) else ""
         say(console, f"The grader also runs hidden checks, {len(hidden)} in all, for {sum(check.points for check in hidden)} of the "
                      f"{total} points; {here}each chapter says what they do.", "dim")
 
@@ -84,6 +86,8 @@ def _say_next(console, tallies, program):
             console.print(f"      hint  python -m labs hint {number}", soft_wrap=True)
             return
     say(console, "All checks that you can see pass.", "bold green")
+    if program is None and (KIT / "solutions").is_dir():
+        say(console, f"`python -m labs solution {tallies[-1].lab.number}` shows where the kit's own way is another.", "dim")
 
 
 def _sentence(check):

@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import types
 import weakref
 from contextlib import suppress
@@ -188,20 +189,26 @@ def _code_of(run):
         return 0
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
-            return (end.code or 0) & 0xFF
+            number = end.code or 0
+            return number & 0xFF if -1 << 63 <= number < 1 << 63 else 0xFF
         with suppress(Exception):
             print(end.code, file=sys.stderr or open(2, "w", closefd=False))
-    except BaseException as error:
-        _show(*sys.exc_info())
-        if isinstance(error, KeyboardInterrupt):
-            return -signal.SIGINT
-    return 1
+        return 1
+    except BaseException as raised:
+        error = raised
+        error.__traceback__ = error.__traceback__.tb_next.tb_next   # without two calls of ours
+    # Not while it is handled: what the hook raises would be told as what came of it.
+    _show(type(error), error, error.__traceback__)
+    code = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+    del error   # it holds the frames that hold it, and what the program had open in them
+    return code
 
 
 def _show(*error):
     try:
         sys.excepthook(*error)
-    except Exception:
+    except Exception as failed:
+        failed.__traceback__ = failed.__traceback__.tb_next   # without a call of ours
         for said, what in (("Error in sys.excepthook:", sys.exc_info()), ("\nOriginal exception was:", error)):
             with suppress(Exception):
                 print(said, file=sys.stderr or io.StringIO())
@@ -219,8 +226,10 @@ def _end(code):
         try:
             if stream and not stream.closed:
                 stream.flush()
-        except Exception:
-            _show(*sys.exc_info())
+        except Exception as error:
+            if stream is sys.stdout:
+                with suppress(Exception):
+                    print(f"Exception ignored in: {stream!r}\n{''.join(traceback.format_exception_only(error))}", end="", file=sys.stderr)
             code = 120
     gc.collect()   # what is garbage is not flushed by Python either
     _flush()
