@@ -222,6 +222,14 @@ def test_ctrl_c_ends_the_checks_and_the_command_and_shows_what_had_ended(kit, nu
         os.kill(suite_pid, 0)
 
 
+def test_a_program_that_hangs_is_told_with_its_line(kit):
+    kit.write("starter/flow.py", "import signal\n\nsignal.pause()\n")
+    kit.write("labs/02/test_small.py", "def test_the_flow_resumes(program):\n    program.ask('runs', deadline=5)\n")
+    told = suite(kit, "labs/02").stdout
+    assert "your program   runs → hung in starter/flow.py, line 3\n" in told, told
+    assert "  why            `runs` did not end within 5 seconds; it hung in starter/flow.py, line 3\n" in told
+
+
 # ---- hint
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from labs.harness import scratch as scratch_module
 from labs.harness.descendants import survivors
 from labs.harness.kills.boundary import BOUNDARIES, IDS, held_at, killed_at
 from labs.harness.outside import Fault, Outside
-from labs.harness.processes import OUTPUT_LIMIT, ProgramFault
+from labs.harness.processes import OUTPUT_LIMIT, Late, ProgramFault
 from labs.harness.program import Program
 from labs.harness.scratch import remove, scratch
 from labs.harness.side_by_side import on_fresh_programs
@@ -91,7 +92,7 @@ def test_the_environment_of_a_program_is_the_contract_and_little_else(bench, mon
     seen = json.loads(process.stdout)
     own = Path(seen.pop("cwd")).parent
     assert seen.pop("pid") == process.pid
-    assert set(seen) == CONTRACT | {"PATH", "HOME", "TMPDIR", "LANG", "TZ", "PYTHONDONTWRITEBYTECODE"}
+    assert set(seen) == CONTRACT | {"PATH", "HOME", "TMPDIR", "LANG", "TZ", "PYTHONDONTWRITEBYTECODE", "PYTHONFAULTHANDLER"}
     assert {name: seen[name] for name in CONTRACT} == {
         "LAB_HOME": str(program.home), "OUTSIDE": bench.server.address, "OUTSIDE_KEY": program.outside.key,
         "LAB_TIMEOUT": "2.5", "LAB_RETRY_DELAY": "0"}
@@ -944,3 +945,29 @@ def test_a_program_that_was_discarded_is_not_started_again(bench):
     with pytest.raises(ProgramFault, match="the check is over"):
         program.begin("start")
     assert len(program.processes) == 1
+
+
+# ---- one that does not go on
+
+
+@pytest.mark.parametrize("source, where", [("def spin():\n    while True:\n        pass\nprint('a', flush=True)\nspin()", r" in main, line [2-5]"),
+                                           ("import subprocess, sys\nprint('a', flush=True)\nsubprocess.run(['sleep', '1000'])", r" in main, line 3"),
+                                           ("import signal, time\nsignal.signal(signal.SIGABRT, signal.SIG_DFL)\nprint('a', flush=True)\nsignal.pause()", "")])
+def test_one_that_hangs_says_where_it_stands(bench, source, where):
+    process = bench.program(source).begin("start")
+    process.line()
+    with pytest.raises(Late) as late:
+        process.wait(0.01)
+    assert late.value.process is process and process.end == "still runs"
+    assert re.fullmatch(where, process.where()) and not process.running
+    assert re.fullmatch(f"hung{where}", process.end) and not process.complaint and process.where() == ""
+
+
+def test_one_that_is_no_python_says_nothing_and_ends(bench):
+    process = bench.shell("trap '' ABRT; echo a; while :; do :; done").begin("start")
+    process.line()
+    process._body.ask_where()
+    assert process.running   # it does not hear us; so it is killed like any other
+    other = bench.shell("echo a; while :; do :; done").begin("start")
+    other.line()
+    assert other.where() == "" and other.end == "hung"

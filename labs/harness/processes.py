@@ -15,6 +15,7 @@ from .story import short
 
 OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
+ANSWER = 5.0            # seconds that it has to say where it stands
 _PLACE = re.compile(r"/\S+/program/(?=starter/)")   # what is in front of a file of the program's own, which its author knows without
 _TRACED = re.compile(r'File "[^"]*/program/([^"]+)", line (\d+)')   # a place in the program's own files, in a traceback
 
@@ -26,9 +27,13 @@ class ProgramFault(AssertionError):
 
 
 class Late(ProgramFault):
-    """It did not do in time what it should."""
+    """`process` did not do in time what it should."""
 
     kind = "timeout"
+
+    def __init__(self, message, process):
+        super().__init__(message)
+        self.process = process
 
 
 class SaidTooMuch(ProgramFault):
@@ -54,7 +59,7 @@ class Process:
         self.folder = folder
         self.changed = changed
         self.begun, self.ended = time.monotonic(), None
-        self.code, self._struck = None, False
+        self.code, self._struck, self._hung = None, False, None
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
         self._body = begin()   # after `begun`: what it does is not of a time before it
@@ -127,6 +132,8 @@ class Process:
             return "still runs"
         if self.too_much_output:
             return f"wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended"
+        if self._hung is not None:
+            return f"hung{self._hung}"
         if self.killed:
             return "was killed"
         if self.excess:
@@ -146,6 +153,8 @@ class Process:
     @property
     def complaint(self):
         """The last words, quoted, and where in its own files a traceback names a place, the last of them; or an empty string."""
+        if self._hung is not None:
+            return ""   # its last words are not its own
         place = _TRACED.findall(self.stderr)[-1:]
         return f"“{_PLACE.sub('', self.last_words)[:160]}”{f' ({place[0][0]}, line {place[0][1]})' if place else ''}" if self.last_words else ""
 
@@ -183,7 +192,7 @@ class Process:
             raise RuntimeError(self.report["trouble"])   # of us and this machine, not of the program
         if there:
             return
-        raise Late(f"{self} did not {what} within {deadline:g} seconds")
+        raise Late(f"{self} did not {what} within {deadline:g} seconds", self)
 
     def wait(self, deadline=DEADLINE):
         """Wait for its end and return it. Raises ProgramFault where it hangs or says too much."""
@@ -210,6 +219,16 @@ class Process:
                     raise RuntimeError(f"process {self.pid} does not die of SIGKILL")
             self._body.bury(bury)
         return self
+
+    def where(self):
+        """Where in its own files a process stands that does not go on, like ` in flow.py, line 7`, or an empty string. It ends with its answer."""
+        if not self.running or not self._body.ask_where():
+            return ""
+        with self.changed:
+            self.changed.wait_for(lambda: not self.running, ANSWER)
+        place = _TRACED.search(self.stderr)   # the first is the innermost
+        self._hung = f" in {place[1]}, line {place[2]}" if place else ""
+        return self._hung
 
     def stop(self):
         """SIGSTOP the whole process group, and return when its leader stands still, or is dead."""

@@ -1,6 +1,7 @@
 """A process under test as our own child: in a process group of its own, killed and buried with all of it."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,15 @@ class Spawned:
         """Wait for its end, without burying it. Returns the exit code, -9 after a SIGKILL."""
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def ask_where(self):
+        """Have Python say on stderr where it stands, which is its last word. Returns whether it was asked."""
+        if self.buried:
+            return False
+        if sys.platform == "linux":
+            resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
+        os.kill(self.pid, signal.SIGABRT)   # see PYTHONFAULTHANDLER in program.py
+        return True
 
     def signal(self, number):
         os.killpg(self.pid, number)

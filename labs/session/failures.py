@@ -83,6 +83,8 @@ def _told(item, error, made):
     reason = str(error).split("\nassert ")[0].strip()
     if point := getattr(error, "point", None):
         reason = f"at {point}: {reason}"
+    if isinstance(error, processes.Late) and (where := error.process.where()):
+        reason += f"; it hung{where}"
     name = f"{lab.number}-{_short(item)}"
 
     head = f"lab {lab.number} · {lab.title}"
