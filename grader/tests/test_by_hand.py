@@ -147,6 +147,16 @@ def test_a_demonstration_that_is_interrupted_says_so():
     assert demo.returncode == 130 and stderr == "interrupted: what was under way has been ended\n"
 
 
+def test_a_demonstration_of_the_grader_that_is_interrupted_says_so(tmp_path):
+    with subprocess.Popen([*PYTHON, "grader", "demo", "--out", str(tmp_path / "report")], cwd=KIT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        begun = tmp_path / "report" / "records"
+        while demo.poll() is None and not list(begun.glob("*.jsonl")):
+            pass   # it grades from the first record on
+        demo.send_signal(signal.SIGINT)
+        stdout, stderr = demo.communicate(timeout=60)
+    assert demo.returncode == 130 and stderr == "interrupted: the report has what was graded until then\n" and "report/index.html" in stdout.replace("\n", "")
+
+
 def test_the_demonstration_refunds_twice_and_then_once():
     done = subprocess.run([*PYTHON, "labs", "demo"], cwd=KIT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
