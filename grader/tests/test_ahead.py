@@ -8,6 +8,8 @@ import threading
 import pytest
 from grader.tests.small_kit import SmallKit
 
+from labs.harness import records
+from labs.harness.machine import bubblewrap
 from labs.session.ahead import Sweeps
 
 
@@ -59,12 +61,13 @@ def test_one_that_a_timeout_ends_the_wait_for_is_given_up_and_made_anew_for_the_
     assert [main for _, _, main in made.asked] == [False, True]
 
 
-def test_those_that_are_not_made_at_the_end_are_given_up():
+def test_the_end_waits_for_the_one_that_is_being_made_and_begins_no_other():
     made = Made(held=("line", "start"))
     with Sweeps(made) as sweeps:
         sweeps.begin("line", "start", "resume")
         made.going.wait()
-    assert made.over.wait(10) and [scenario for _, scenario, _ in made.asked] == ["start"]
+        made.held = None   # as when its ground is closed
+    assert made.over.is_set() and [scenario for _, scenario, _ in made.asked] == ["start"]
 
 
 def test_what_a_sweep_raises_is_its_checks():
@@ -78,9 +81,35 @@ def test_what_a_sweep_raises_is_its_checks():
                 sweeps.results("line")
 
 
-@pytest.mark.parametrize("options, ahead", [(["--lab-isolation", "process", "--lab-workers", "2"], True), (["--lab-isolation", "process", "--lab-workers", "1"], False),
-                                            (["--lab-workers", "2"], False)])
-def test_they_are_begun_where_nothing_can_take_them_for_what_a_check_left_behind(options, ahead, tmp_path):
+def test_one_that_takes_too_long_by_its_own_clock_fails_whoever_asks():
+    made = Made(held=("line", "start"))
+    with Sweeps(made, limit=0.05) as sweeps:
+        sweeps.begin("line", "start")
+        for _ in range(2):
+            with pytest.raises(pytest.fail.Exception, match="^Timeout .>0.05s.: 1 of 2 points"):
+                sweeps.results("line", "start")
+    assert len(made.asked) == 1
+
+
+def test_each_is_noted_when_it_is_first_taken():
+    noted = []
+    with Sweeps(Made(), noted.append) as sweeps:
+        sweeps.begin("line", "start", "resume")
+        sweeps.results("line", "resume")
+        sweeps.results("line", "resume")
+        sweeps.results("power")
+    assert noted == ["line resume", "power None"]
+
+
+BUBBLEWRAP = pytest.mark.skipif(not bubblewrap().there, reason="this machine makes no namespaces")
+
+
+@pytest.mark.parametrize("options, ahead", [
+    pytest.param(["--lab-isolation", "bubblewrap/view", "--lab-workers", "2"], True, marks=BUBBLEWRAP),
+    pytest.param(["--lab-isolation", "bubblewrap/view", "--lab-workers", "1"], False, marks=BUBBLEWRAP),
+    pytest.param(["--lab-isolation", "bubblewrap/landlock", "--lab-workers", "2"], False, marks=BUBBLEWRAP),   # its processes count with those of others
+    (["--lab-isolation", "process", "--lab-workers", "2"], False), (["--lab-workers", "2"], False)])
+def test_they_are_begun_where_they_share_nothing_with_a_check(options, ahead, tmp_path):
     kit = SmallKit(tmp_path / "kit")
     kit.write("labs/02/test_small.py", f"""
 import pytest
@@ -88,10 +117,31 @@ from labs.harness.sweeps import LINE, START
 
 def test_the_flow_resumes(lab_session):
     assert ((LINE, START) in lab_session.sweeps._begun) is {ahead}
+    assert lab_session.ground is not lab_session.sweeping
 
 @pytest.mark.sweep(LINE, START)
 def test_swept(swept):
     pass
 """)
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "labs/02", *options], cwd=kit.root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+
+
+@BUBBLEWRAP
+def test_none_is_begun_where_a_session_died_in_a_check(tmp_path):
+    kit, file = SmallKit(tmp_path / "kit"), tmp_path / "records.jsonl"
+    kit.write("labs/02/test_small.py", """
+import pytest
+from labs.harness.sweeps import LINE, START
+
+def test_the_flow_resumes(lab_session):
+    assert not lab_session.sweeps._begun
+
+@pytest.mark.sweep(LINE, START)
+def test_swept(swept):
+    pass
+""")
+    records.append(file, {"began": "test_the_flow_resumes", "in": "test_small.py::test_the_flow_resumes", "of": "02"})
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "labs/02", "--lab-isolation", "bubblewrap/view", "--lab-workers", "2", "--lab-continue",
+                           "--lab-results", str(file)], cwd=kit.root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from labs.harness import descendants
-from labs.harness.ground import Ground
+from labs.harness.ground import Closed, Ground
 from labs.harness.keeper import _Keeper
 from labs.harness.kept import ForkServer
 from labs.harness.kills import syscall
@@ -316,6 +316,12 @@ ALIKE = {
     "an exception and a hook": "import sys; sys.excepthook = lambda kind, *_: print('hooked', kind.__name__); 1 / 0",
     "an exception and a hook that fails": "import sys\ndef hook(*_): raise KeyError('hook')\nsys.excepthook = hook\n1 / 0",
     "a keyboard interrupt": "raise KeyboardInterrupt",
+    "a keyboard interrupt and nobody who listens": "import os\nos.close(1)\nprint('a')\nraise KeyboardInterrupt",
+    "an exception whose frames live to the end": "import atexit\nclass A:\n    def __del__(self): print('deleted')\ndef f():\n    a = A()\n    1 / 0\n"
+                                                 "atexit.register(print, 'handler')\nf()",
+    "an exception that is asked for at exit": "import atexit, sys\natexit.register(lambda: print(repr(sys.last_value), sys.last_type, sys.last_traceback.tb_lineno))\n1 / 0",
+    "output that nobody takes and a hook": "import os, sys\nsys.unraisablehook = lambda it: os.write(2, repr((it.exc_type, it.object is sys.stdout)).encode())\n"
+                                           "os.close(1)\nprint('a')",
     "an interrupt from itself": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
     "an interrupt that is caught": "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: print('caught')",
     "a stop of iteration": "next(iter(()))",
@@ -323,6 +329,7 @@ ALIKE = {
     "no syntax in another file": {"__main__.py": "print('begun')\nfrom . import other", "other.py": "a b"},
     "the hard exit": "import os; print('not flushed', end=''); os._exit(9)",
     "an abort": "import os; os.abort()",
+    "an abort in a function of another file": {"__main__.py": "from .other import end\nend()", "other.py": "import os\n\ndef end():\n    os.abort()"},
     "a signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
     "a broken pipe to nobody": "import os\nr, w = os.pipe()\nos.close(r)\nos.write(w, b'x')",
     "a signal that it handles": "import os, signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(4))\nos.kill(os.getpid(), signal.SIGTERM)",
@@ -409,7 +416,7 @@ ALIKE = {
                                              "other.py": "class A:\n    def __del__(self): print('deleted')\na = A()"},
     "a module that is not there": "import sys\nsys.modules['nothing'] = None\nprint('a')",
     "a module that is no module": "import sys\nclass A: __slots__ = ()\nsys.modules['a'] = A()\nsys.modules['b'] = 7\nprint('a')",
-    "what it is told of itself": "import os, sys, threading\nprint(sys.orig_argv[1:], type(__builtins__).__name__, __annotations__, threading.main_thread().native_id == os.getpid())",
+    "what it is told of itself": "import os, sys, threading\nprint(sys.orig_argv[1:], sys._xoptions, type(__builtins__).__name__, __annotations__, threading.main_thread().native_id == os.getpid())",
     "an object that says of itself nothing": "class A:\n    @property\n    def __class__(self): raise RuntimeError('out of context')\na = A()\nimport json\njson.kept = a\nprint('a')",
 }
 WAYS = {"forked": {}, "lines": {"lines": True}, "calls": {"calls": True, "lines": True}}
@@ -421,7 +428,7 @@ def test_a_program_in_the_hands_of_a_keeper_ends_as_python_would_end_it(bench, w
     for way in ("spawned", *WAYS):
         program = bench.of(staged, forked=way != "spawned")
         process = program.ask("verb", "two words", stdin=b"one\ntwo", **WAYS.get(way, {}))
-        seen[way] = process.code, process.stdout, process.last_words, home_of(program)
+        seen[way] = process.code, process.stdout, process.complaint, home_of(program)
         program.kill(process)
         program.discard()
     for way in WAYS:
@@ -760,6 +767,19 @@ def test_a_fork_server_that_a_program_has_stopped_ends_with_its_user(bench):
 
 
 FOREVER = "import signal; signal.pause()\n"
+
+
+def test_on_a_ground_that_is_closed_nothing_begins(bench):
+    ground = bench.ground(FOREVER)
+    program, forks = ground.program("before"), ground.forks
+    running = program.begin("start")
+    ground.close()
+    assert not running.running
+    for begin in (lambda: ground.program("after"), lambda: ground.forks):
+        with pytest.raises(Closed):
+            begin()
+    with pytest.raises(ProgramFault):
+        forks.of(1).keeper()   # one that had nothing to do went with its server
 
 
 def test_gated_starts_begin_at_the_word_and_not_before(bench):

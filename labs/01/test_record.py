@@ -77,4 +77,4 @@ def test_runs_lists_every_run_oldest_first(program, outside, ticket):
 
     for state, expected in [(None, ["run-2", "run-3", "run-1"]), ("done", ["run-2", "run-3"]), ("running", ["run-1"]), ("failed", [])]:
         listed = [record.get("id") for record in program.runs(state)]
-        assert listed == expected, f"`runs{f' --state {state}' if state else ''}` should list {expected}, the run that was started first before the others; it lists {listed}"
+        assert listed == expected, f"`runs{f' --state {state}' if state else ''}` should list {expected}, in the order in which they were started; it lists {listed}"

@@ -29,7 +29,7 @@ def show_doctor():
         pages = [machine.browser()] if (KIT / "grader" / "tests").is_dir() else []
         section(console, "", [machine.sqlite(), machine.port(PORT), *pages], "!", "yellow")
         section(console, "\nHow this machine can kill a program", machine.kills(), "!", "yellow")
-        section(console, "\nHow it can confine one (`pytest labs` needs the last alone; the grader needs the others too)", machine.confinement(), "!", "yellow")
+        section(console, "\nHow it can confine one (`pytest labs` needs the last alone; the grader takes the strongest)", machine.confinement(), "!", "yellow")
     console.print()
     if able:
         console.print("The labs can run here.", style="bold green")

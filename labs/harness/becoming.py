@@ -139,6 +139,7 @@ def _run_module(start, lines):
     sys.path.insert(0, start["folder"])
     use_compiled(start["folder"])
     sys.argv[:] = [start["module"], *start["arguments"]]
+    sys._xoptions.clear()
     sys.orig_argv[:] = [sys.executable, "-m", *sys.argv]
     if start.get("lines"):
         if start.get("calls"):
@@ -198,9 +199,12 @@ def _code_of(run):
         error = raised
         error.__traceback__ = error.__traceback__.tb_next.tb_next   # without two calls of ours
     # Not while it is handled: what the hook raises would be told as what came of it.
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
     _show(type(error), error, error.__traceback__)
     code = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-    del error   # it holds the frames that hold it, and what the program had open in them
+    del error   # it holds the frames that hold it; what the program had open in them is to go with sys.last_value
     return code
 
 
@@ -213,6 +217,13 @@ def _show(*error):
             with suppress(Exception):
                 print(said, file=sys.stderr or io.StringIO())
                 sys.__excepthook__(*what)
+
+
+def _ignore(error, stream):
+    if sys.unraisablehook is sys.__unraisablehook__:   # which takes nothing that is not made by Python
+        print(f"Exception ignored in: {stream!r}\n{''.join(traceback.format_exception_only(error))}", end="", file=sys.stderr)
+    else:
+        sys.unraisablehook(types.SimpleNamespace(exc_type=type(error), exc_value=error, exc_traceback=None, err_msg=None, object=stream))
 
 
 def _end(code):
@@ -229,10 +240,12 @@ def _end(code):
         except Exception as error:
             if stream is sys.stdout:
                 with suppress(Exception):
-                    print(f"Exception ignored in: {stream!r}\n{''.join(traceback.format_exception_only(error))}", end="", file=sys.stderr)
-            code = 120
+                    _ignore(error, stream)
+            code = code if code == -signal.SIGINT else 120
     gc.collect()   # what is garbage is not flushed by Python either
     _flush()
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        vars(sys).pop(name, None)
     popped = (sys.modules.pop(name, None) for name in ["__main__", *_not_preloaded()])
     gone = [weakref.ref(module) for module in popped if isinstance(module, types.ModuleType)]
     gc.collect()

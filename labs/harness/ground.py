@@ -14,6 +14,10 @@ from .side_by_side import THREADS
 FEWEST = 8   # points that a sample has, where there are as many
 
 
+class Closed(Exception):
+    """The ground was closed: nothing is to be found out any more."""
+
+
 class Ground:
     """Makes programs for sweeps. Close it at the end.
 
@@ -26,12 +30,14 @@ class Ground:
         self.cell = cell
         self._numbers, self._lock, self._forks = itertools.count(1), threading.Lock(), None
         self._lock_of_once = threading.RLock()
-        self._alive, self._once = set(), {}
+        self._alive, self._once, self._closed = set(), {}, False
 
     @property
     def forks(self):
         """The fork servers, started when they are first needed."""
         with self._lock:
+            if self._closed:
+                raise Closed
             if self._forks and self._forks.broken:
                 self._forks.close()
                 self._forks = None
@@ -44,12 +50,18 @@ class Ground:
 
         So all programs of one name meet the same outside, whatever their order.
         """
+        if self._closed:
+            raise Closed
         number = next(self._numbers)
         account = self.server.open_account(f"{name} {number}", like or name)
         program = Program(self.staged, Path(tempfile.mkdtemp(prefix="trial-", dir=self.folder)), self.server, account, seed=self.seed,
                           forks=self.forks if forked else None, cell=self.cell, **options)
-        self._alive.add(program)
-        return program
+        with self._lock:
+            if not self._closed:
+                self._alive.add(program)
+                return program
+        program.discard()
+        raise Closed
 
     def sample(self, points):
         """Those of the points that are to be tried: with `every` above 1 a few, which ones comes from the seed."""
@@ -83,7 +95,9 @@ class Ground:
             self._forks = None
 
     def close(self):
-        """End all that still runs."""
+        """End all that still runs. Nothing new begins: program() raises Closed."""
+        with self._lock:
+            self._closed = True
         for program in list(self._alive):
             with suppress(Exception):
                 self.discard(program)

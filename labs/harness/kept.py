@@ -35,7 +35,8 @@ class ForkServer:
         self._lock, self._idle, self._closed, self._up = threading.Lock(), [], False, False
         self.broken = False   # whether a program got at its processes: what it left there ends with the server
         user = cell.sandbox.user if cell else None
-        words = [sys.executable, "-I", "-B", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
+        # Like PYTHONFAULTHANDLER in a program that is executed: signals are to look the same.
+        words = [sys.executable, "-I", "-B", "-X", "faulthandler", str(_SERVER), str(theirs.fileno()), "" if user is None else str(user), str(folder), *modules]
         # In a session of its own, so that Ctrl-C is the harness's alone; it ends when the harness does. A sandbox dies with the thread
         # that made it, and this one lives on.
         self._process = _STARTER.submit(
@@ -91,8 +92,8 @@ class ForkServer:
         with self._lock:
             self._closed = True
             self._ours.close()
-            for keeper in self._idle:
-                keeper.close()
+            while self._idle:
+                self._idle.pop().close()
         with suppress(ProcessLookupError):
             # Keepers are of its group. Whom a program has stopped would not notice the end.
             os.killpg(self.pid, signal.SIGKILL if self.broken else signal.SIGCONT)

@@ -17,6 +17,7 @@ OUTPUT_LIMIT = 1 << 20  # bytes, of each of stdout and stderr
 DEADLINE = 30.0         # seconds that a process may take where a check names no other time
 ANSWER = 5.0            # seconds that it has to say where it stands
 _PLACE = re.compile(r"/\S+/program/(?=starter/)")   # what is in front of a file of the program's own, which its author knows without
+_FATAL = re.compile(r"^Fatal Python error: .*$", re.MULTILINE)
 _TRACED = re.compile(r'File "[^"]*/program/([^"]+)", line (\d+)')   # a place in the program's own files, in a traceback
 
 
@@ -155,8 +156,10 @@ class Process:
         """The last words, quoted, and where in its own files a traceback names a place, the last of them; or an empty string."""
         if self._hung is not None:
             return ""   # its last words are not its own
-        place = _TRACED.findall(self.stderr)[-1:]
-        return f"“{_PLACE.sub('', self.last_words)[:160]}”{f' ({place[0][0]}, line {place[0][1]})' if place else ''}" if self.last_words else ""
+        words, places = self.last_words, _TRACED.findall(self.stderr)[-1:]
+        if fatal := _FATAL.search(self.stderr):   # of Python itself; then come its calls, the innermost first
+            words, places = fatal[0], _TRACED.findall(self.stderr, fatal.end())[:1]
+        return f"“{_PLACE.sub('', words)[:160]}”{f' ({places[0][0]}, line {places[0][1]})' if places else ''}" if words else ""
 
     @property
     def resident(self):

@@ -216,7 +216,9 @@ class Program:
     def _environment(self, folder):
         kept = {name: os.environ[name] for name in KEPT_FROM_ENVIRONMENT if name in os.environ}
         return {**kept, "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8",
-                "TZ": LOCAL_TIME, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONFAULTHANDLER": "1", **self._contract}
+                "TZ": LOCAL_TIME, "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONFAULTHANDLER": "1",   # one that hangs can be asked where: Spawned.ask_where()
+                **self._contract}
 
     @staticmethod
     def _object(text, process):

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,12 +81,11 @@ class Places:
     """
 
     def __init__(self, source, give):
-        self._source, self._give, self._free, self._made = source, give, [], {}
+        self._source, self._give, self._free, self._made, self._lock = source, give, [], {}, threading.Lock()
 
     def take(self):
         """The path of a place that nobody else uses, as good as new."""
-        while self._free:
-            place = self._free.pop()
+        while place := self._one_that_served():
             if _contents(place) == self._made[place]:
                 return place
             remove(place)
@@ -96,6 +96,10 @@ class Places:
         self._give(place)
         self._made[place] = _contents(place)
         return place
+
+    def _one_that_served(self):
+        with self._lock:
+            return self._free.pop() if self._free else None
 
     def give_back(self, place):
         """Say that every process that used a place is gone."""

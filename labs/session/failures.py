@@ -44,9 +44,12 @@ class Shown:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """After a check, keep the evidence of a failure; then let nothing of the program live on, and fail it if it would."""
-    known = {child.pid for child in descendants.living()}
+    session = pyfuncitem.config.stash[SESSION]
+    # Where keepers watch they have seen all, and live on themselves.
+    watched = session.cell or session.staged and session.staged.preload
+    known = set() if watched else {child.pid for child in descendants.living()}
     outcome = yield
-    server, made = pyfuncitem.config.stash[SESSION].server, pyfuncitem.stash.get(PROGRAMS, [])
+    server, made = session.server, pyfuncitem.stash.get(PROGRAMS, [])
     if server and server.errors:
         # The outside itself is broken: nothing that it saw says anything about the program.
         outcome.force_exception(server.errors.pop(0))
@@ -61,8 +64,7 @@ def pytest_pyfunc_call(pyfuncitem):
     for program in made:
         program.outside.drop()
         program.discard()
-    session = pyfuncitem.config.stash[SESSION]
-    if not (session.cell or session.staged and session.staged.preload):   # there the keepers have seen all, and they live on themselves
+    if not watched:
         left += descendants.survivors(known)
     if left and error is None:
         error = processes.Survived(f"{left[0]} still runs after the check: no process may outlive the program")

@@ -2,11 +2,11 @@
 
 import itertools
 import os
-import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -38,7 +38,8 @@ def pytest_addoption(parser):
     group.addoption("--lab-results", metavar="FILE", help="write one JSON line per check to FILE, as each ends")
     group.addoption("--lab-continue", action="store_true", help="leave out what FILE says has ended")
     group.addoption("--lab-evidence", metavar="DIR", help="where evidence is kept (default: .lab-evidence)")
-    group.addoption("--lab-workers", metavar="N", type=int, help="how many programs run side by side (default: three a core)")
+    group.addoption("--lab-workers", metavar="N", type=int, help="how many programs a sweep runs side by side (default: three a core); "
+                    "with one, nothing runs beside it")
     group.addoption("--lab-isolation", metavar="LEVEL", help="confine the program: bubblewrap, landlock or process, and after a slash how each start "
                     "is shut in: view, landlock or limits")
 
@@ -54,16 +55,27 @@ class Session:
         self.results, self.results_file = {}, config.getoption("--lab-results")
         self.items_of = Counter()   # how many items there are of each (lab, check)
         self.numbers = itertools.count(1)
-        self.staged = self.server = self.folder = self.ground = self.cell = None
+        # What sweeps are made on is another one: a program that breaks its fork servers there takes nothing from the checks that run meanwhile.
+        self.staged = self.server = self.folder = self.ground = self.sweeping = self.cell = None
         self.workers = config.getoption("--lab-workers") or side_by_side.THREADS
         self.isolation = config.getoption("--lab-isolation")
-        self.could_not, self._writing = set(), threading.Lock()
-        self.every, self.sweeps = max(1, config.getoption("--lab-sample")), Sweeps(self._sweep)
+        self.could_not = set()
+        self.every = max(1, config.getoption("--lab-sample"))
+        self.sweeps = Sweeps(self._sweep, lambda result: self.write({"sweep": result.kind, "scenario": result.scenario, **result.figures}),
+                             config.getoption("timeout", None))
 
     def _sweep(self, kind, scenario, progress):
-        result, = sweep(self.ground, kind, make_ticket(f"{self.seed} sweep"), progress, (scenario,) if scenario else ())
-        self.write({"sweep": kind, "scenario": scenario.name if scenario else "", **result.figures})
+        result, = sweep(self.sweeping, kind, make_ticket(f"{self.seed} sweep"), progress, (scenario,) if scenario else ())
         return result
+
+    def sweeps_go_ahead(self):
+        """Whether sweeps may be made while other checks run: where a start shares no process, no count and no limit with another one's.
+
+        Outside a cell a check looks for processes that were left behind, and would find those of a sweep. With one worker one program is to run at
+        a time. And where a session died in a check, a sweep may be what it died of.
+        """
+        died = self.results_file and records.under_way(records.read(self.results_file))
+        return self.workers > 1 and not died and self.cell and (self.cell.sandbox.level, self.cell.sandbox.how) == ("bubblewrap", "view")
 
     def confine(self):
         """The Cell that all programs of this session run in, None where none was asked for."""
@@ -77,8 +89,7 @@ class Session:
     def write(self, entry):
         """Write a line to the records, and return when it is on the disk."""
         if self.results_file:
-            with self._writing:   # a sweep may end while a check does
-                records.append(self.results_file, entry)
+            records.append(self.results_file, entry)
 
 
 SESSION = pytest.StashKey()
@@ -102,9 +113,8 @@ def pytest_runtestloop(session):
     if config.option.collectonly or not session.items:
         return (yield)
     shared = config.stash[SESSION]
-    with _ready(shared, config), shared.sweeps:
-        # Outside a cell a check looks for processes that were left behind, and would find those of a sweep. With one worker one program runs at a time.
-        if shared.cell and shared.workers > 1:
+    with _ready(shared, config):
+        if shared.sweeps_go_ahead():
             for marker in filter(None, (item.get_closest_marker("sweep") for item in session.items)):
                 shared.sweeps.begin(*marker.args)
         return (yield)
@@ -127,7 +137,9 @@ def _ready(session, config):
             session.server = server
             if session.cell:
                 session.cell.sandbox.give(session.cell.socket)
-            with Ground(session.staged, server, folder, session.seed, session.every, session.workers, session.cell) as session.ground:
+            session.staged.places   # made by one thread, before there are others
+            ground = partial(Ground, session.staged, server, folder, session.seed, session.every, session.workers, session.cell)
+            with session.sweeps, ground() as session.sweeping, ground() as session.ground:
                 yield
 
 
