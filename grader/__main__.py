@@ -16,7 +16,7 @@ from labs.command.refused import Refused
 from labs.harness.manifest import BadManifest
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
-                  pretty_exceptions_enable=False)
+                  context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)
 Labs = Annotated[str, typer.Option(metavar="1-5", help="Which labs: 1-5, 3 or 1,2.")]
 Database = Annotated[str, typer.Option(metavar="URL", help="postgresql://…, where the queue of --engine dbos is.")]
 
@@ -35,7 +35,7 @@ def grade(submissions: Annotated[str, typer.Argument(metavar="SUBMISSIONS", help
           labs: Labs = "1-5",
           seed: Annotated[int, typer.Option(metavar="N", help="What every random choice comes from.")] = 1,
           sample: Annotated[int, typer.Option(metavar="N", min=1, help="Sweeps kill at every N-th point only: quicker, and not for grades.")] = 1,
-          workers: Annotated[int, typer.Option(metavar="N", min=1, help="How many programs run side by side for one submission (default: three a core, "
+          workers: Annotated[int, typer.Option(metavar="N", min=1, help="How many programs a sweep of one submission runs side by side (default: three a core, "
                                                "shared among the jobs).")] = None,
           require_isolation: Annotated[bool, typer.Option("--require-isolation", help="Do not run with less than the full isolation.")] = False,
           resume: Annotated[bool, typer.Option("--resume/--fresh", help="Go on with what REPORT has, or begin anew.")] = True,

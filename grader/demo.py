@@ -41,7 +41,7 @@ def run_demo(out):
             shutil.copytree(staged.folder, Path(folder, "class", name), ignore=shutil.ignore_patterns("__pycache__"))
         code = grade(Path(folder, "class"), report, jobs=JOBS, labs=LABS, sample=SAMPLE, quiet=True)
     if code == STOPPED:
-        print("interrupted: the report has what was graded until then", file=sys.stderr)
+        print("interrupted: the report has what was graded until then; the same command begins anew", file=sys.stderr)
     found = [results.read(path) for path in sorted((report / "results").glob("*.json"))]
     if found:
         console.print(_table(found))

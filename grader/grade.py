@@ -25,7 +25,10 @@ GRADED, NOT_ALL, BUSY, STOPPED = 0, 1, 5, 130   # exit codes
 
 def grade(submissions, report, *, jobs=1, only=(), labs="1-5", seed=1, sample=1, require_isolation=False, fresh=False, one=False, workers=None,
           engine="local", database=None, quiet=False, checks=None):
-    """Grade what is not graded yet, write the reports, and return an exit code. `checks` are as in Options. Raises Refused."""
+    """Grade what is not graded yet, write the reports, and return an exit code. `checks` are as in Options. Raises Refused.
+
+    With `quiet` nothing is shown but the progress, on a terminal.
+    """
     console = Console(highlight=False, quiet=quiet)
     if fresh and only:
         raise Refused("--fresh begins the whole report anew, and --only names a part of it: leave one of them out (a changed submission is graded again by itself)")
@@ -75,9 +78,10 @@ def _graded(work, console, jobs, engine, database):
         console.print(f"{already} of {len(work.chosen)} {'has' if already == 1 else 'have'} a result already; going on with {len(waiting)}.")
     errors, stopped = {}, False
     if waiting:
-        with Display(console, work.checks(waiting), len(work.chosen), already) as progress:
+        with Display(Console(highlight=False) if console.quiet else console, work.checks(waiting), len(work.chosen), already) as progress:
             def ended(name):
-                progress.say(one_line(work.result(name), name))
+                if not console.quiet:
+                    progress.say(one_line(work.result(name), name))
                 progress.ended(name)
             if engine == "dbos":
                 from .engines.many import grade_on_queue

@@ -14,7 +14,7 @@ from .command.interruptible import Interruptible
 from .command.refused import Refused
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
-                  pretty_exceptions_enable=False)
+                  context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)
 LabNumber = Annotated[str, typer.Argument(metavar="NN", help="The lab, by its number: 03, or just 3.")]
 
 

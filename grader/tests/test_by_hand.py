@@ -154,7 +154,7 @@ def test_a_demonstration_of_the_grader_that_is_interrupted_says_so(tmp_path):
             pass   # it grades from the first record on
         demo.send_signal(signal.SIGINT)
         stdout, stderr = demo.communicate(timeout=60)
-    assert demo.returncode == 130 and stderr == "interrupted: the report has what was graded until then\n" and "report/index.html" in stdout.replace("\n", "")
+    assert demo.returncode == 130 and stderr == "interrupted: the report has what was graded until then; the same command begins anew\n" and "report/index.html" in stdout.replace("\n", "")
 
 
 def test_the_demonstration_refunds_twice_and_then_once():

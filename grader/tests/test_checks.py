@@ -193,7 +193,8 @@ def test_what_a_program_said_that_crashed_goes_with_the_reason(finished, tmp_pat
 
 @pytest.mark.parametrize("way, told", [
     (("labs/01", "--program", "solutions/01", "-x", "--lab-sample", "20"), ""), (("labs/01", "-x"), "; 15 checks not run to the end"),
-    (("labs/01", "--program", "solutions/01", "-k", "worksheet"), "")], ids=["to the end", "stopped", "a selection"])
+    (("labs/01", "-x", "-k", "finished_run_is_done"), ""),
+    (("labs/01", "--program", "solutions/01", "-k", "worksheet"), "")], ids=["to the end", "stopped", "stopped within a check that has failed", "a selection"])
 def test_a_session_says_what_it_did_not_run(tmp_path, way, told):
     _, output, _ = run_suites(*way, results=tmp_path / "results.jsonl")
     line, = [line for line in output.splitlines() if line.startswith("lab 01 ·") and "checks passed" in line]

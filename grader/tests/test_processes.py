@@ -971,3 +971,11 @@ def test_one_that_is_no_python_says_nothing_and_ends(bench):
     other = bench.shell("echo a; while :; do :; done").begin("start")
     other.line()
     assert other.where() == "" and other.end == "hung"
+
+
+def test_a_folder_whose_name_is_nearly_right_is_named(tmp_path):
+    (tmp_path / "starter").mkdir()
+    with pytest.raises(NoProgram, match=rf"there is no folder {tmp_path}/starer: is it {tmp_path}/starter\?"):
+        stage(tmp_path / "starer", tmp_path / "staged")
+    with pytest.raises(NoProgram, match=r"/solutions/1: is it .*/solutions/01\?"):
+        stage(KIT / "solutions" / "1", tmp_path / "staged")

@@ -46,7 +46,7 @@ def test_reset_asks_and_keeps_what_was_there(kit):
     assert code == 1 and not errors and output.endswith("Go on? [y/N]: nothing changed\n")
     assert files_of(kit.root / "starter") == mine and not list((kit.root / ".lab-backup").glob("*/"))
     code, output, errors = kit.run("reset", "2", stdin="")
-    assert code == 1 and not errors and output.endswith("that was no answer (with --yes none is needed)\nnothing changed\n")
+    assert code == 1 and not errors and output.endswith("nobody answers here; with --yes nobody is asked\nnothing changed\n")
 
     code, output, errors = kit.run("reset", "2", stdin="y\n")
     assert code == 0 and not errors

@@ -132,8 +132,13 @@ def test_a_program_that_hangs_is_not_swept_and_ended(tmp_path, monkeypatch, caps
     (tmp_path / "__main__.py").write_text("import signal\nsignal.pause()")
     assert show_sweep(tmp_path) == 2
     told = capsys.readouterr()
-    assert "does not finish undisturbed: `start --run-id run-7 ticket.json` did not end within 1 seconds" in told.err and not told.out
+    assert "does not finish undisturbed: `start --run-id run-7 ticket.json` did not end within 1 seconds; it hung in starter/__main__.py, line 2. " in told.err
+    assert "hung in starter/__main__.py, line 2\n" in told.err.partition("\n")[2] and "mend" not in told.err and not told.out
     assert not descendants.survivors()
+
+
+def test_what_holds_a_database_is_said():
+    assert "lasts until COMMIT" in preflight.mend_of(None, SimpleNamespace(last_words="sqlite3.OperationalError: database is locked"))
 
 
 def test_the_bench_says_each_kind_as_it_ends(monkeypatch, capsys):

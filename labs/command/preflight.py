@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from labs.harness.evidence import Evidence
-from labs.harness.processes import ProgramFault
+from labs.harness.processes import Late, ProgramFault
 from labs.harness.story import tell, wrapped
 from labs.harness.sweeps.trial import RUN
 
@@ -35,13 +35,14 @@ def preflight(ground, ticket):
         process = program.start(ticket, RUN).wait()
     except ProgramFault as fault:   # it hangs, or says too much
         process, late = program.processes[-1], str(fault)
+        late += f"; it hung{where}" if isinstance(fault, Late) and (where := process.where()) else ""
     first, line, _ = process.stdout.partition("\n")
     if trouble := process.report and process.report["trouble"]:
         why, advice = f"cannot be run: {trouble}", ["the command line is run in a copy of DIR: it begins with a program on PATH, or with the path from "
                                                     "there to a file that may be executed"]
     elif late or process.code != 0:
         why, advice = f"does not finish undisturbed: {late or f'{process} {process.end}'}", _advice(ground, program, process)
-        why += f"; it said last: {process.complaint}" if process.complaint else "; it said nothing on stderr"
+        why += f"; it said last: {process.complaint}" if process.complaint else "; it said nothing on stderr" if process.end != f"hung{process.hung}" else ""
     elif not line or first.removesuffix("\r") != RUN:
         why = f"does not print its run id: the first line on stdout of {process} should be {RUN} alone, it is {first[:160]!r}"
         advice = ["print the id on a line of its own, before all else, and flush it: so whoever started a run learns that it is recorded"]
@@ -54,8 +55,10 @@ def preflight(ground, ticket):
 def _advice(ground, program, process):
     """What may be behind it, in sentences."""
     staged = ground.staged
-    if advice := on_missing_module(staged, process):
+    if advice := mend_of(staged, process):
         return [advice]
+    if process.hung:
+        return []
     if not staged.module and NOT_THERE.search(process.last_words):
         return ["the command line is run in a copy of DIR, where DIR itself is not: name files by their path from there, like --command 'python3 .'"]
     if not program.outside.requests and (CONNECTS.search(process.stderr) or process.stdout.startswith(RUN)):
@@ -63,8 +66,15 @@ def _advice(ground, program, process):
     return []
 
 
-def on_missing_module(staged, process):
-    """What to do where a process did not find a module, in a sentence; None where that is not what ended it."""
+def mend_of(staged, process):
+    """What to do about what ended a process, in a sentence; None where its own words say that well enough."""
+    if "database is locked" in process.last_words:
+        return ("somebody holds a transaction open on that file, most likely this program itself, here or before: an INSERT, an UPDATE or a BEGIN opens one, "
+                "and it lasts until COMMIT")
+    return _on_missing_module(staged, process)
+
+
+def _on_missing_module(staged, process):
     missing = re.search(r"No module named '(\w+)", process.last_words)
     if not missing or staged.module in (None, missing[1]):
         return None

@@ -13,6 +13,7 @@ the two leaves no starter/, and the next call does the second one.
 
 import fcntl
 import shutil
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +42,7 @@ def ask_and_reset(number, yes=False):
         try:
             return yes or typer.confirm("Go on?")
         except typer.Abort:   # Ctrl-C, or there is nobody to answer
-            print("\nthat was no answer (with --yes none is needed)")
+            print("" if sys.stdin.isatty() else "\nnobody answers here; with --yes nobody is asked")
             return False
 
     changes, backup = reset(lab.number, agree)

@@ -28,8 +28,7 @@ def show_evidence(name=None, open_it=False):
     lab = f"{int(name):02}-" if name and name.isdecimal() else None
     wanted = [folder for folder in folders if name is None or (folder.name.startswith(lab) if lab else name.replace("_", "-") in folder.name)]
     if not wanted:
-        what = f"of lab {lab[:-1]}" if lab else f"called {name}"
-        raise Refused(f"no check {what} failed then; `python -m labs show` lists those that did")
+        raise Refused(_why_none(session, name, lab and lab[:-1]))
     exact = [folder for folder in wanted if folder.name == name]
     folder = (exact or wanted)[0]
     console = Console(highlight=False)
@@ -56,6 +55,16 @@ def show_evidence(name=None, open_it=False):
     return 0
 
 
+def _why_none(session, name, lab):
+    run = about(session)
+    then = f"in the run of {run['began']}, of {run['program']}"
+    if not lab:
+        return f"no check called {name} failed {then}; `python -m labs show` lists those that did"
+    if not any(entry["lab"] == lab for entry in records.outcomes(records.read(session / "results.jsonl"))):
+        return f"lab {lab} was not {then}, the last one with a failure: run `pytest labs/{lab}`"
+    return f"no check of lab {lab} failed {then}; `python -m labs show` lists those that did"
+
+
 def _lab_of(folder):
     """The number of a failed check's lab; of a sweep nothing."""
     number = folder.name.partition("-")[0]
@@ -74,10 +83,13 @@ def _last_failures():
 def _say_which_run(console, session, failed):
     run, latest = about(session), (EVIDENCE / "latest").resolve()
     if checks := {(entry["lab"], entry["check"]) for entry in records.outcomes(records.read(session / "results.jsonl")) if entry.get("evidence")}:
-        failed = len(checks)   # a check of several tests may have left several folders, and `labs status` counts it once
+        tests, failed = failed, len(checks)   # a check of several tests may have left several folders, and `labs status` counts it once
+        several = f", in {tests} tests," if tests > failed else ""
+    else:
+        several = ""
     rules = f", by the rules of lab {run['lab']}" if "lab" in run else ""
     console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
-                                f" in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
+                                f"{several} in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
     if latest != session.resolve() and latest.is_dir():
         console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed.", style="yellow")
 

@@ -26,7 +26,7 @@ def show_status(program=None, number=None):
     except KeyboardInterrupt:
         if any(tally.statuses for tally in tallies):
             console.print(Board(tallies))
-        print("interrupted: the checks that were under way have been ended, and say nothing", file=sys.stderr)
+        print("interrupted: the checks that were under way have been ended, without a verdict", file=sys.stderr)
         return 130
     console.print(Board(tallies))
     _say_what_is_not_in_it(console, tallies)

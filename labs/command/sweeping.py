@@ -90,7 +90,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
                     sources, struck, f"{ground.staged.name}, killed", f"By the rules of lab {lab}; seed {seed}.")))
             kept = [str(EVIDENCE.parent / path) for path in kept if path]
     except KeyboardInterrupt:
-        print("interrupted: what was under way has been ended, and says nothing", file=sys.stderr)
+        print("interrupted: what was under way has been ended, without a verdict", file=sys.stderr)
         return 130
     if as_json:
         print(json.dumps({"program": ground.staged.name, "seed": seed, "lab": lab, "evidence": kept,

@@ -3,7 +3,7 @@
 A keeper is forked by the fork server (forkserver.py) and forks the program. Every process that descends from the
 program comes to the keeper when its own parent dies, so nothing can slip away (Linux; elsewhere the process group is
 all that is known). It speaks with the harness over one socket, in messages of JSON (messages.py). It hears a start, and
-then words: `go`, `kill`, `stop`, `cont`; after `keep the zombie` the dead program is not buried before the next start ends. It says {"pid"}, from a
+then words: `go`, `kill`, `stop`, `cont`, `ask` (where it stands); after `keep the zombie` the dead program is not buried before the next start ends. It says {"pid"}, from a
 sandbox with a descriptor of the process, for its number is another outside; {"ready"} where the start waits for its release; {"stopped"} after `stop`; {"at"} where the program is held at
 a call; and at the end the report. When the harness is gone, everything ends.
 
@@ -166,6 +166,8 @@ class _Keeper:
         word = "kill" if message is None else message["word"]
         if word == "kill":
             self.strike()
+        elif word == "ask" and self.code is None:
+            os.kill(self.pid, signal.SIGABRT)   # Python says on stderr where it stands, and ends; see Spawned.ask_where()
         elif word == "keep the zombie":
             self.zombie = True
         elif word == "cont" and not self.shut:

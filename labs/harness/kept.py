@@ -235,7 +235,8 @@ class Kept:
         self._say({signal.SIGKILL: "kill", signal.SIGSTOP: "stop", signal.SIGCONT: "cont"}[number])
 
     def ask_where(self):
-        return False   # where many run it would take its time, and a graded program ends as it would have
+        self._say("ask")
+        return self.report is None
 
     def stop(self):
         self._stands["stopped"].clear()

@@ -60,7 +60,8 @@ class Process:
         self.folder = folder
         self.changed = changed
         self.begun, self.ended = time.monotonic(), None
-        self.code, self._struck, self._hung = None, False, None
+        self.code, self._struck = None, False
+        self.hung = None   # where, once it was asked: see where()
         self.too_much_output = False
         self._output = {"stdout": bytearray(), "stderr": bytearray()}
         self._body = begin()   # after `begun`: what it does is not of a time before it
@@ -133,8 +134,8 @@ class Process:
             return "still runs"
         if self.too_much_output:
             return f"wrote more than {OUTPUT_LIMIT >> 20} MiB of output and was ended"
-        if self._hung is not None:
-            return f"hung{self._hung}"
+        if self.hung is not None:
+            return f"hung{self.hung}"
         if self.killed:
             return "was killed"
         if self.excess:
@@ -154,7 +155,7 @@ class Process:
     @property
     def complaint(self):
         """The last words, quoted, and where in its own files a traceback names a place, the last of them; or an empty string."""
-        if self._hung is not None:
+        if self.hung is not None:
             return ""   # its last words are not its own
         words, places = self.last_words, _TRACED.findall(self.stderr)[-1:]
         if fatal := _FATAL.search(self.stderr):   # of Python itself; then come its calls, the innermost first
@@ -230,8 +231,8 @@ class Process:
         with self.changed:
             self.changed.wait_for(lambda: not self.running, ANSWER)
         place = _TRACED.search(self.stderr)   # the first is the innermost
-        self._hung = f" in {place[1]}, line {place[2]}" if place else ""
-        return self._hung
+        self.hung = f" in {place[1]}, line {place[2]}" if place else ""
+        return self.hung
 
     def stop(self):
         """SIGSTOP the whole process group, and return when its leader stands still, or is dead."""

@@ -1,6 +1,7 @@
 """From what `--program` names to a clean copy that can be started: which files, and which command line."""
 
 import ast
+import difflib
 import os
 import re
 import shlex
@@ -137,7 +138,9 @@ def stage(program, folder, command=None):
     if program.is_file() and program != SHIPPED:
         raise NoProgram(f"{program} is a file: name the folder that it is in" + (f", {program.parent}" if program.name == "__main__.py" else ""))
     if not program.is_dir() and program != SHIPPED:
-        raise NoProgram(f"there is no folder {program}: name one that holds a program, like starter")
+        there = [path.name for path in program.parent.iterdir() if path.is_dir()] if program.parent.is_dir() else []
+        close = difflib.get_close_matches(program.name, there, 1)
+        raise NoProgram(f"there is no folder {program}: " + (f"is it {program.with_name(close[0])}?" if close else "name one that holds a program, like starter"))
     if command is not None:
         return _stage_command(program, folder, command)
 

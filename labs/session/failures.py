@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from labs.command.mapped import as_text, bad_lines
-from labs.command.preflight import on_missing_module
+from labs.command.preflight import mend_of
 from labs.command.show import fitted
 from labs.harness import descendants, killmap, manifest, processes, story
 
@@ -94,7 +94,7 @@ def _told(item, error, made):
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
     lines += story.tell(program) if program else []
     lines += story.wrapped("why", reason)
-    if not session.isolation and (last := _last_ended(program)) and last.code and (mend := on_missing_module(session.staged, last)):
+    if not session.isolation and (last := _last_ended(program)) and last.code and (mend := mend_of(session.staged, last)):
         lines += story.wrapped("mend", mend)
     # Of a hidden check a learner whose program was graded has no file to run again.
     again = [] if session.isolation and check and check.hidden else [story.labelled("again", _again(item))]
