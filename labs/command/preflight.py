@@ -42,7 +42,7 @@ def preflight(ground, ticket):
                                                     "there to a file that may be executed"]
     elif late or process.code != 0:
         why, advice = f"does not finish undisturbed: {late or f'{process} {process.end}'}", _advice(ground, program, process)
-        why += f"; it said last: {process.complaint}" if process.complaint else "; it said nothing on stderr" if process.end != f"hung{process.hung}" else ""
+        why += f"; it said last: {process.complaint}" if process.complaint else "; it said nothing on stderr" if process.hung is None else ""
     elif not line or first.removesuffix("\r") != RUN:
         why = f"does not print its run id: the first line on stdout of {process} should be {RUN} alone, it is {first[:160]!r}"
         advice = ["print the id on a line of its own, before all else, and flush it: so whoever started a run learns that it is recorded"]
@@ -57,7 +57,7 @@ def _advice(ground, program, process):
     staged = ground.staged
     if advice := mend_of(staged, process):
         return [advice]
-    if process.hung:
+    if process.hung:   # in a line of its own, which is told
         return []
     if not staged.module and NOT_THERE.search(process.last_words):
         return ["the command line is run in a copy of DIR, where DIR itself is not: name files by their path from there, like --command 'python3 .'"]
