@@ -136,6 +136,13 @@ def test_a_huge_file_cannot_be_checked(tried):
     assert "64 MiB" in result.could_not
 
 
+def test_what_nobody_can_read_does_not_pass(tried):
+    body = ("here = os.getcwd()\nos.chdir(os.path.dirname(in_home('x')))\nfor _ in range(30):\n    os.makedirs('d' * 200, exist_ok=True)\n    os.chdir('d' * 200)\n"
+            "os.chdir(here)\nreturn main(argv)")
+    result, = tried(body, [POWER])
+    assert "what it left in LAB_HOME cannot be read" in result.fault and not result.could_not
+
+
 @pytest.fixture
 def ground(server):
     """`ground(solution, every)`: the Ground of a solution, on which only each `every`-th point is tried."""
