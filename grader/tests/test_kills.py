@@ -298,7 +298,8 @@ ALIKE = {
     "exit -1": "import sys; sys.exit(-1)",
     "exit True": "import sys; sys.exit(True)",
     "exit 2.5": "import sys; sys.exit(2.5)",
-    "exit with a number that is no exit code": "import sys; sys.exit(1 << 70)",
+    # Later Pythons have the same exit code, and words on stderr that come from what they forgot to clear.
+    **({"exit with a number that is no exit code": "import sys; sys.exit(1 << 70)"} if sys.version_info < (3, 12) else {}),
     "exit with a number below all": "import sys; sys.exit(-1 << 63)",
     "exit with a text": "import sys; sys.exit('it is no good: ä')",
     "exit with an empty text": "import sys; sys.exit('')",
@@ -320,7 +321,7 @@ ALIKE = {
     "an exception whose frames live to the end": "import atexit\nclass A:\n    def __del__(self): print('deleted')\ndef f():\n    a = A()\n    1 / 0\n"
                                                  "atexit.register(print, 'handler')\nf()",
     "an exception that is asked for at exit": "import atexit, sys\natexit.register(lambda: print(repr(sys.last_value), sys.last_type, sys.last_traceback.tb_lineno))\n1 / 0",
-    "output that nobody takes and a hook": "import os, sys\nsys.unraisablehook = lambda it: os.write(2, repr((it.exc_type, it.object is sys.stdout)).encode())\n"
+    "output that nobody takes and a hook": "import os, sys\nsys.unraisablehook = lambda it: os.write(2, repr((it.exc_type, it.err_msg, it.object is sys.stdout)).encode())\n"
                                            "os.close(1)\nprint('a')",
     "an interrupt from itself": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
     "an interrupt that is caught": "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: print('caught')",

@@ -220,10 +220,11 @@ def _show(*error):
 
 
 def _ignore(error, stream):
+    message, of = ("Exception ignored on flushing sys.stdout", None) if sys.version_info >= (3, 13) else (None, stream)
     if sys.unraisablehook is sys.__unraisablehook__:   # which takes nothing that is not made by Python
-        print(f"Exception ignored in: {stream!r}\n{''.join(traceback.format_exception_only(error))}", end="", file=sys.stderr)
+        print(f"{message}:" if message else f"Exception ignored in: {stream!r}", *traceback.format_exception_only(error), sep="\n", end="", file=sys.stderr)
     else:
-        sys.unraisablehook(types.SimpleNamespace(exc_type=type(error), exc_value=error, exc_traceback=None, err_msg=None, object=stream))
+        sys.unraisablehook(types.SimpleNamespace(exc_type=type(error), exc_value=error, exc_traceback=None, err_msg=message, object=of))
 
 
 def _end(code):
