@@ -1,6 +1,5 @@
 """The sweeps of a session, which are begun ahead of the checks that judge them."""
 
-import signal
 import subprocess
 import sys
 import threading
@@ -40,21 +39,17 @@ def test_what_was_begun_is_made_once_in_a_thread_and_the_rest_when_it_is_asked_f
     assert made.asked == [("line", "start", False), ("line", "resume", False), ("power", None, True)]
 
 
-def test_one_that_a_timeout_ends_the_wait_for_is_given_up_and_made_anew_for_the_next():
-    def late(*_):
+def test_one_that_a_timeout_ends_the_wait_for_is_given_up_and_made_anew_for_the_next(monkeypatch):
+    def late():
         raise TimeoutError
 
     made = Made(held=("line", "start"))
     with Sweeps(made) as sweeps:
         sweeps.begin("line", "start")
         made.going.wait()
-        before = signal.signal(signal.SIGALRM, late)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(TimeoutError):
-                sweeps.results("line", "start")
-        finally:
-            signal.signal(signal.SIGALRM, before)
+        monkeypatch.setattr(sweeps._begun["line", "start"][0], "result", late)   # as by the signal of pytest-timeout
+        with pytest.raises(TimeoutError):
+            sweeps.results("line", "start")
         assert made.over.wait(10)
         made.held = None
         assert sweeps.results("line", "start") == ["line start"]
@@ -62,12 +57,21 @@ def test_one_that_a_timeout_ends_the_wait_for_is_given_up_and_made_anew_for_the_
 
 
 def test_the_end_waits_for_the_one_that_is_being_made_and_begins_no_other():
-    made = Made(held=("line", "start"))
-    with Sweeps(made) as sweeps:
+    asked, begun, going, over = [], threading.Event(), threading.Event(), threading.Event()
+
+    def make(kind, scenario, progress):
+        asked.append(scenario)
+        going.set()
+        begun.wait()
+        while not sweeps._begun["line", "resume"][0].cancelled():
+            pass   # the end has begun when that one is
+        over.set()
+
+    with Sweeps(make) as sweeps:
         sweeps.begin("line", "start", "resume")
-        made.going.wait()
-        made.held = None   # as when its ground is closed
-    assert made.over.is_set() and [scenario for _, scenario, _ in made.asked] == ["start"]
+        begun.set()
+        going.wait()
+    assert over.is_set() and asked == ["start"]
 
 
 def test_what_a_sweep_raises_is_its_checks():

@@ -964,10 +964,10 @@ def test_one_that_hangs_says_where_it_stands(bench, source, where):
 
 
 def test_one_that_is_no_python_says_nothing_and_ends(bench):
-    process = bench.shell("trap '' ABRT; echo a; while :; do :; done").begin("start")
+    process = bench.shell("trap 'echo heard' ABRT; echo a; while :; do :; done").begin("start")
     process.line()
     process._body.ask_where()
-    assert process.running   # it does not hear us; so it is killed like any other
+    assert process.line(2) == "heard" and process.running   # it goes on; so it is killed like any other
     other = bench.shell("echo a; while :; do :; done").begin("start")
     other.line()
     assert other.where() == "" and other.end == "hung"
@@ -977,5 +977,8 @@ def test_a_folder_whose_name_is_nearly_right_is_named(tmp_path):
     (tmp_path / "starter").mkdir()
     with pytest.raises(NoProgram, match=rf"there is no folder {tmp_path}/starer: is it {tmp_path}/starter\?"):
         stage(tmp_path / "starer", tmp_path / "staged")
+    with pytest.raises(NoProgram, match="there is no folder .*/file/starter: name one"):
+        (tmp_path / "file").touch()
+        stage(tmp_path / "file" / "starter", tmp_path / "staged")
     with pytest.raises(NoProgram, match=r"/solutions/1: is it .*/solutions/01\?"):
         stage(KIT / "solutions" / "1", tmp_path / "staged")

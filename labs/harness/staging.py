@@ -13,6 +13,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -138,7 +139,9 @@ def stage(program, folder, command=None):
     if program.is_file() and program != SHIPPED:
         raise NoProgram(f"{program} is a file: name the folder that it is in" + (f", {program.parent}" if program.name == "__main__.py" else ""))
     if not program.is_dir() and program != SHIPPED:
-        there = [path.name for path in program.parent.iterdir() if path.is_dir()] if program.parent.is_dir() else []
+        there = []
+        with suppress(OSError):   # there is none, or it is closed to us
+            there = [path.name for path in program.parent.iterdir() if path.is_dir()]
         close = difflib.get_close_matches(program.name, there, 1)
         raise NoProgram(f"there is no folder {program}: " + (f"is it {program.with_name(close[0])}?" if close else "name one that holds a program, like starter"))
     if command is not None:
