@@ -2,6 +2,7 @@
 
 import pytest
 
+from labs.harness.clock import next_second
 from labs.harness.judge import handled_once, refused, results_of
 from labs.harness.kills.boundary import killed_at
 from labs.harness.outside import Fault
@@ -10,6 +11,7 @@ from labs.harness.outside import Fault
 def test_a_refund_of_the_same_order_is_not_taken_for_its_own(program, outside, ticket):
     outside.plan(Fault("model", "repeat", times=None), Fault("refund", "hold_before", nth=2))
     program.start(ticket).wait()
+    next_second()
     second = program.start(ticket)
     program.until_held(second, "send a refund request")
     program.kill(second)
