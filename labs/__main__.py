@@ -40,7 +40,7 @@ def status(number: Annotated[str, typer.Argument(metavar="[NN]", help="One lab, 
 
 
 @app.command()
-def hint(number: LabNumber):
+def hint(number: LabNumber = None):
     """Give a hint for a lab: one more each time, three in all."""
     from .command.hints import show_hint
     raise typer.Exit(show_hint(number))
@@ -56,7 +56,7 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A failed chec
 
 
 @app.command()
-def solution(number: LabNumber,
+def solution(number: LabNumber = None,
              reveal: Annotated[bool, typer.Option("--reveal", help="Show it though the checks do not pass yet.")] = False):
     """Show how a lab can be solved, as changes to your starter/, once its checks pass. They are run first."""
     from .command.solution import show_solution
@@ -64,7 +64,7 @@ def solution(number: LabNumber,
 
 
 @app.command()
-def reset(number: LabNumber, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False):
+def reset(number: LabNumber = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False):
     """Put starter/ to the state before a lab: as shipped, with the kit's own solutions of the labs before it. Yours is kept in .lab-backup/."""
     from .command.reset import ask_and_reset
     raise typer.Exit(ask_and_reset(number, yes))

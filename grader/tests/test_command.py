@@ -459,6 +459,11 @@ def test_an_unknown_lab_is_one_line(untouched):
     assert refusal(untouched.run("hint", "9")) == "labs: there is no lab 9; this kit has 01 to 02"
 
 
+@pytest.mark.parametrize("command", ["hint", "solution", "reset"])
+def test_a_command_that_is_told_no_lab_says_which_there_are(untouched, command):
+    assert refusal(untouched.run(command)) == "labs: say which lab, by its number: this kit has 01 to 02"
+
+
 @pytest.mark.parametrize("text", ["one", "", "٣", "99999999", "-1", "1.0"])
 def test_what_is_no_number_is_no_lab(text):
     with pytest.raises(Refused, match=f"there is no lab {text}; this kit has 01 to "):

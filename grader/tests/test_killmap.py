@@ -96,8 +96,8 @@ def test_the_verdict_speaks_of_kills():
         return Mapped({"flow.py": "x = 1\ny = 2\n"}, points).verdict
 
     assert verdict() == verdict(struck(1, "not reached")) == "Nothing was killed here"
-    assert verdict(struck(1)) == "1 kill, and none did harm"
-    assert verdict(*[struck(1)] * 1199, struck(2, "broken", "Bad."), struck(2, "not reached")) == "1 of 1,200 kills did harm"
+    assert verdict(struck(1)) == "1 kill at lines of the program, and none did harm"
+    assert verdict(*[struck(1)] * 1199, struck(2, "broken", "Bad."), struck(2, "not reached")) == "1 of 1,200 kills at lines of the program did harm"
 
 
 # ---- in a terminal
@@ -112,12 +112,12 @@ def test_the_terminal_shows_bad_lines_with_what_is_around_them():
     at = lines.index("2× 10 line_10")
     assert lines[at + 1].strip() == "✂ 1 of 2, effect repeated: Twice."
     assert lines[lines.index("2× 15 line_15") + 1].strip() == "✂ 1 of 1, effect repeated: as above"
-    assert lines[lines.index("∅  30 line_30") + 1].strip() == "✂ 1 of 1, lost: Gone."
-    assert "✓   8 line_8" in lines and lines[-2] == "3 of 5 kills did harm"
+    assert lines[lines.index("∅  30 line_30") + 1].strip() == "✂ 1 of 1, run lost or stuck: Gone."
+    assert "✓   8 line_8" in lines and lines[-2] == "3 of 5 kills at lines of the program did harm"
 
 
 def test_without_a_bad_line_the_terminal_says_so():
-    assert printed({"flow.py": "x = 1\n"}, [struck(1)]) == "1 kill, and none did harm\nlines: ✓ safe 1\n"
+    assert printed({"flow.py": "x = 1\n"}, [struck(1)]) == "1 kill at lines of the program, and none did harm\nlines: ✓ safe 1\n"
 
 
 def test_hostile_text_stays_within_its_line_of_the_terminal():
@@ -186,10 +186,10 @@ def test_a_bad_line_opens_with_the_mouse_and_with_the_keyboard(open_page, script
 
 def test_the_page_says_at_the_top_what_was_found(open_page):
     opened = open_page(SOURCES, POINTS)
-    expect(opened.locator("header")).to_contain_text("3 of 5 kills did harm")
+    expect(opened.locator("header")).to_contain_text("3 of 5 kills at lines of the program did harm")
     expect(opened.locator("header")).to_contain_text("4 before a line; 1 before a system call")
     expect(opened.locator(".counts li")).to_have_text([
-        re.compile(r"2× effect repeated\s+1 line, 2 kills"), re.compile(r"∅ lost\s+1 line, 1 kill"),
+        re.compile(r"2× effect repeated\s+1 line, 2 kills"), re.compile(r"∅ run lost or stuck\s+1 line, 1 kill"),
         re.compile(r"○ never reached\s+\d+ lines"), re.compile(r"✓ safe\s+1 line, 2 kills")])
     expect(opened.locator(".jumps a")).to_have_text([re.compile(r"57\s+2× effect repeated\s.*2 of 3", re.S), re.compile("94")])
     expect(opened.locator("[id='flow.py-70'] .sign")).to_have_attribute("aria-label", "safe")

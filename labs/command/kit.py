@@ -24,13 +24,15 @@ def all_labs():
 
 
 def lab_numbered(text):
-    """The Lab that a person calls `text` (1 and 01 are the same). Raises Refused."""
+    """The Lab that a person calls `text` (1 and 01 are the same; None is a number that was not given). Raises Refused."""
     labs = all_labs()
+    known = labs[0].number if len(labs) == 1 else f"{labs[0].number} to {labs[-1].number}"
+    if text is None:
+        raise Refused(f"say which lab, by its number: this kit has {known}")
     number = f"{int(text):02}" if re.fullmatch("[0-9]{1,4}", text) else text
     for lab in labs:
         if lab.number == number:
             return lab
-    known = labs[0].number if len(labs) == 1 else f"{labs[0].number} to {labs[-1].number}"
     raise Refused(f"there is no lab {text}; this kit has {known}")
 
 

@@ -18,7 +18,7 @@ from .story import printable
 MARKS = {  # worst first: how a line is marked, in a sign and in words
     "repeated": ("2×", "effect repeated"),
     "outlived": ("↷", "process lived on"),
-    "lost": ("∅", "lost"),
+    "lost": ("∅", "run lost or stuck"),
     "broken": ("✗", "record broken"),
     "not reached": ("○", "never reached"),
     "safe": ("✓", "safe"),
@@ -129,7 +129,9 @@ class Mapped:
         killed = self.kinds.total()
         if not killed:
             return "Nothing was killed here"
-        return f"{self.harmful:,} of {_kills(killed)} did harm" if self.harmful else f"{_kills(killed)}, and none did harm"
+        # A sweep has more points than these: its map has no place for a kill where the interpreter was at work for itself.
+        at = f"{_kills(killed)} at lines of the program"
+        return f"{self.harmful:,} of {at} did harm" if self.harmful else f"{at}, and none did harm"
 
 
 def _runs(lines):
