@@ -5,6 +5,7 @@ from enum import StrEnum
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
+from unicodedata import combining, normalize
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -161,7 +162,8 @@ class Result(_Strict):
 
 def file_name(name):
     """A name of a submission as a file name: readable, one for each, whatever is in it, also where capitals make no difference."""
-    readable = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name).strip("._-")[:60] or "_"
+    plain = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))   # Jörg is Jorg, and no J_rg
+    readable = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in plain).strip("._-")[:60] or "_"
     return readable if readable == name.lower() else f"{readable}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 

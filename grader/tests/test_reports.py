@@ -163,6 +163,12 @@ def test_a_share(part, text):
     assert pages._share(part) == text
 
 
+def test_a_name_stays_readable_as_the_name_of_a_file():
+    names = ["Jörg Ångström", "Jorg Angstrom", "jörg", "田中", "a\udcff"]
+    assert [file_name(name).rpartition("-")[0] for name in names] == ["Jorg_Angstrom", "Jorg_Angstrom", "jorg", "_", "a"]
+    assert len({file_name(name) for name in names}) == len(names)
+
+
 @pytest.mark.parametrize("page", ["index.html", "submissions/weak.html"])
 def test_weak_isolation_is_seen(open_report, page):
     landlock = Isolation(level="landlock", detail="files and network", lacks=["it sees the other processes of this machine"])
