@@ -58,7 +58,8 @@ def submission(result, report):
     result = handed_out(result)
     numbers = {key: column.id for key, column in columns([result]).items()}
     lost = [(lab, check) for lab, check in result.checks if check.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
-    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=sorted(lost, key=lambda pair: -pair[1].possible))
+    lost.sort(key=lambda pair: (pair[0].number, -pair[1].possible))   # each lab builds on those before it
+    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=lost)
 
 
 class _Evidence:

@@ -290,6 +290,13 @@ def test_the_first_failure_is_open_and_the_others_open_with_mouse_and_keyboard(o
     expect(opened.locator("details.check.passed .killmap")).to_be_hidden()   # it passed, and can be looked at
 
 
+def test_what_to_look_at_first_is_of_the_first_lab_that_failed(tmp_path):
+    text = pages.submission(made_up.result("ana", {("05", 1): Status.FAILED, ("02", 2): Status.FAILED, ("02", 1): Status.FAILED}), tmp_path)
+    first = text.split("Look at these first")[1].split("</ol>")[0]
+    points = {number: LABS["02"].checks[number - 1].points for number in (1, 2)}
+    assert re.findall(r'class="id" href="#([^"]+)"', first) == [f"02.{number}" for number in sorted(points, key=lambda number: -points[number])] + ["05.1"]
+
+
 def test_several_stories_of_a_check_are_told_apart():
     told = shown.told(made_up.story("Does this.") + "\n\n" + made_up.story("Does this.", why="the mail " + "came twice " * 20))
     assert [section[-2][0] for section in told] == ["why", "why"]
