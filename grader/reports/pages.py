@@ -37,7 +37,7 @@ SIGNS = {  # what a check's end looks like: a sign, and the class of its colour
 }
 OUTCOMES = {Outcome.GRADED: ("✓", "passed"), SAMPLED: ("≈", "fault"), Outcome.INCOMPLETE: ("?", "unknown"), Outcome.INVALID: ("✗", "failed"), NOT_YET: ("…", "idle")}
 FIGURES = {  # of results.Figures: what each is called, and what it says
-    "resumed": ("resumption success", "Of the runs that were killed: the next start ended well and asked for no finished step again."),
+    "resumed": ("resumption success", "Of the runs that were killed: the next start ended well and asked for no finished step again. After a kill before the run was known, that is a new `start`, which needs no `resume`."),
     "duplicated": ("duplicate actions", "Of the runs that were killed: a refund or a mail happened more than once. The target is 0."),
     "completed": ("completion", "Of the runs that were killed: in the end there was a refund and a mail."),
     "seconds": ("time to resume", "How long the next start took to the end, for those that resumed: half of them at most this."),
