@@ -76,7 +76,7 @@ RUNS = {
     **{f"pytest labs/0{number} --program solutions/0{number}": Run(ALL_GREEN, slow=True) for number in range(1, 6)},
     "pytest labs/03 --program DIR": Run(ALL_GREEN, given={"DIR": "solutions/03", **SAMPLE}, slow=True),
     "pytest labs/03 --program solutions/engines/dbos --lab-preload dbos": Run(ALL_GREEN, given={"--lab-preload": "--lab-sample 60 --lab-preload"}, slow=True),
-    "pytest labs --program DIR": Run("lab 05" + ALL_GREEN.replace(":", ".*:", 1), given={"DIR": "solutions/05"}, slow=True),
+    "pytest labs --program DIR": Run("lab 05" + ALL_GREEN.replace(":", ".*:", 1), given={"DIR": "solutions/05 --lab-sample 8"}, slow=True),
     "pytest labs/03 --program solutions/mistakes/started-taken-for-done": Run("FAIL", code=1, slow=True),
     "jupyter lab notebooks": Run(elsewhere="test_notebooks.py::test_jupyter_serves_the_notebooks"),
     "pytest notebooks": Run(elsewhere="test_notebooks.py::test_a_notebook_shows_what_was_committed"),
