@@ -109,7 +109,7 @@ BUBBLEWRAP = pytest.mark.skipif(not bubblewrap().there, reason="this machine mak
 
 
 @pytest.mark.parametrize("options, ahead", [
-    pytest.param(["--lab-isolation", "bubblewrap/view", "--lab-workers", "2"], True, marks=BUBBLEWRAP),
+    pytest.param(["--lab-isolation", "bubblewrap/view", "--lab-workers", "6"], True, marks=BUBBLEWRAP),
     pytest.param(["--lab-isolation", "bubblewrap/view", "--lab-workers", "1"], False, marks=BUBBLEWRAP),
     pytest.param(["--lab-isolation", "bubblewrap/landlock", "--lab-workers", "2"], False, marks=BUBBLEWRAP),   # its processes count with those of others
     (["--lab-isolation", "process", "--lab-workers", "2"], False), (["--lab-workers", "2"], False)])
@@ -119,13 +119,17 @@ def test_they_are_begun_where_they_share_nothing_with_a_check(options, ahead, tm
 import pytest
 from labs.harness.sweeps import LINE, START
 
-def test_the_flow_resumes(lab_session):
-    assert ((LINE, START) in lab_session.sweeps._begun) is {ahead}
-    assert lab_session.ground is not lab_session.sweeping
+RAN = []
 
 @pytest.mark.sweep(LINE, START)
-def test_swept(swept):
-    pass
+def test_the_flow_resumes(swept):   # the first of the manifest
+    RAN.append("swept")
+
+def test_another(lab_session):
+    assert ((LINE, START) in lab_session.sweeps._begun) is {ahead}
+    assert lab_session.ground is not lab_session.sweeping
+    assert RAN == ([] if {ahead} else ["swept"])   # who waits for one that goes ahead comes last
+    assert (lab_session.sweeping.threads < lab_session.ground.threads) is {ahead}
 """)
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "labs/02", *options], cwd=kit.root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout

@@ -117,6 +117,8 @@ def pytest_runtestloop(session):
         if shared.sweeps_go_ahead():
             for marker in filter(None, (item.get_closest_marker("sweep") for item in session.items)):
                 shared.sweeps.begin(*marker.args)
+            # Who only waits for a sweep comes last: what can be done meanwhile is done meanwhile, and does not remain for the end.
+            session.items.sort(key=lambda item: item.get_closest_marker("sweep") is not None)
         return (yield)
 
 
@@ -138,8 +140,10 @@ def _ready(session, config):
             if session.cell:
                 session.cell.sandbox.give(session.cell.socket)
             session.staged.places   # made by one thread, before there are others
-            ground = partial(Ground, session.staged, server, folder, session.seed, session.every, session.workers, session.cell)
-            with session.sweeps, ground() as session.sweeping, ground() as session.ground:
+            ground = partial(Ground, session.staged, server, folder, session.seed, session.every, cell=session.cell)
+            # Ahead, a sweep is not to take the cores from the checks, which come one after the other: with the half of its threads all end sooner.
+            threads = max(2, session.workers // 2) if session.sweeps_go_ahead() else session.workers
+            with session.sweeps, ground(threads=threads) as session.sweeping, ground(threads=session.workers) as session.ground:
                 yield
 
 
