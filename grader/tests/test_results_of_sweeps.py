@@ -117,3 +117,12 @@ def test_the_first_point_has_its_story_and_its_program_whoever_ended_first(monke
     assert [outcome.story for outcome in stories.outcomes if outcome.story] == [(f"the story of program {number}",) for number in range(STORIES)]
     assert [outcome.program for outcome in stories.outcomes if outcome.program] == ["program 0"]
     assert sorted(discarded) == [f"program {number}" for number in range(1, 10)]
+
+
+@pytest.mark.parametrize("gone_on_with", [(True, False, False), (True, True, True), (False, True, False)])
+def test_kills_that_left_nothing_count_as_one_however_many_threads_went_on_with_theirs(gone_on_with):
+    stories, after = Stories(None), (True, False, True, 0.5)
+    for gone_on in gone_on_with:
+        stories.take(Outcome("a point", SAFE, after=after if gone_on else None, trace_free=True))
+    stories.take(Outcome("a point", SAFE, after=after))
+    assert Result("line", "start", stories.outcomes).figures["kills"] == 2

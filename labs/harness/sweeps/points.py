@@ -78,14 +78,14 @@ def sweep_points(ground, kind, scenario, ticket, progress=lambda done, total: No
         trial = Trial.prepared(ground, f"{kind} {scenario.name}", scenario, ticket)
         with at_point(names[number - 1], trial.program):
             reached = trial.kill(trace_free.knows, strike=number, **FOLLOW[kind])
-            broken = trace_free.judged(trial) if reached else judged(trial)
-        return trial.program, reached and not broken, trial, reached, broken
+            broken, free = trace_free.judged(trial) if reached else (judged(trial), False)
+        return trial.program, reached and not broken, trial, reached, broken, free
 
     def at(number):
-        *_, trial, reached, broken = unspoiled(ground, lambda: killed_at(number))
+        *_, trial, reached, broken, free = unspoiled(ground, lambda: killed_at(number))
         name, lines = there(number, trial.kills[-1].process.report) if reached else (names[number - 1], [events[number - 1][-2:]])
         place = _NAMES[kind], scenario.name, [(own(file), line) for file, line in lines if file]
-        return stories.outcome(name, trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial))
+        return stories.outcome(name, trial.program, broken, reached, place, tuple(events[number - 1][1:]), aftermath(trial), free)
 
     def there(number, report):
         """A point where the program was killed: in words, and the lines that were under way. At a call nobody looked: they are those of one like it."""
@@ -116,15 +116,15 @@ class TraceFree:
         return self._verdict is not None and trial.trace_free
 
     def judged(self, trial):
-        """Finish the trial and judge it, or do neither where both would be done again."""
+        """Finish the trial and judge it, or do neither where both would be done again: what it broke, and whether it left no trace."""
         free = trial.trace_free
         if free and self._verdict is not None:
-            return self._verdict
+            return self._verdict, free
         trial.finish()
         verdict = judged(trial)
         if free:
             self._verdict = verdict
-        return verdict
+        return verdict, free
 
 
 def _undisturbed(ground, kind, scenario, ticket, stories):

@@ -17,7 +17,7 @@ class Outcome:
     `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
     it has no place in the source. `like` is the same for points that only differ in how often the run came there before.
     `program` is one that was not discarded: of the first point at which a rule was broken. `after` is what rules.aftermath() says
-    of a run that was killed and gone on with.
+    of a run that was killed and gone on with; `trace_free` whether the kill left nothing.
     """
 
     point: str
@@ -28,6 +28,7 @@ class Outcome:
     like: tuple | None = None
     program: object = None
     after: tuple | None = None
+    trace_free: bool = False
 
     def under(self, rules):
         """The worst that came of it under these rules: an outcome of killmap.MARKS, and a sentence."""
@@ -122,13 +123,13 @@ class Stories:
 
     def __init__(self, ground):
         self.outcomes = []
-        self._ground, self._told, self._kept = ground, {}, set()
+        self._ground, self._told, self._kept, self._free = ground, {}, set(), False
 
-    def outcome(self, point, program, broken, reached=True, place=None, like=None, after=None):
+    def outcome(self, point, program, broken, reached=True, place=None, like=None, after=None, trace_free=False):
         """The Outcome of a trial of `program`, which is discarded where no rule was broken, and else by take()."""
         if not broken:
             self._ground.discard(program)
-        return Outcome(point, broken, reached, (), place, like, program if broken else None, after)
+        return Outcome(point, broken, reached, (), place, like, program if broken else None, after, trace_free)
 
     def take(self, outcome):
         """Add the next Outcome to `outcomes`."""
@@ -140,7 +141,10 @@ class Stories:
         self._kept |= first
         if outcome.program and not first:
             self._ground.discard(outcome.program)
-        self.outcomes.append(replace(outcome, story=story, program=outcome.program if first else None))
+        # Of the kills that left nothing, how many were gone on with before the first had its verdict is a matter of threads: one counts.
+        after = None if outcome.trace_free and self._free else outcome.after
+        self._free = self._free or bool(outcome.trace_free and after)
+        self.outcomes.append(replace(outcome, story=story, program=outcome.program if first else None, after=after))
 
     def taking(self, done):
         """A `done` for side_by_side() that takes each Outcome and calls the other `done`."""
