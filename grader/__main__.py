@@ -1,10 +1,13 @@
 """The instructor's command: `grader …`, or `python -m grader …`."""
 
 import os
+import signal
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Annotated
+
+interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
 
 try:
     import typer
@@ -14,6 +17,8 @@ except ModuleNotFoundError as error:
 from labs.command.interruptible import Interruptible
 from labs.command.refused import Refused
 from labs.harness.manifest import BadManifest
+
+signal.signal(signal.SIGINT, interrupted)
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
                   context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)

@@ -1,8 +1,11 @@
 """The learner's command: `python -m labs …`."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
+
+interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
 
 try:
     import typer
@@ -12,6 +15,8 @@ except ModuleNotFoundError as error:
 
 from .command.interruptible import Interruptible
 from .command.refused import Refused
+
+signal.signal(signal.SIGINT, interrupted)
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
                   context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)

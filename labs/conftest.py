@@ -74,6 +74,7 @@ def swept(lab_session, request):
             error = processes.ProgramFault(f"{faulty.scenario}: {faulty.fault}" if faulty.scenario else faulty.fault)
             error.program = next((outcome.program for outcome, _, _ in faulty.bad if outcome.program), None)
             error.struck = [struck for result in results for struck in result.struck]
+            error.gone_on_with = 3 in rules   # before lab 03 nobody judges how
             raise error
         for result in results:
             if result.could_not:

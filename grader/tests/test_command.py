@@ -222,6 +222,14 @@ def test_ctrl_c_ends_the_checks_and_the_command_and_shows_what_had_ended(kit, nu
         os.kill(suite_pid, 0)
 
 
+@pytest.mark.parametrize("command", ["labs", "grader"])
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(tmp_path, command):
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = subprocess.run([sys.executable, "-m", command, "doctor"], cwd=KIT, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                           capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_program_that_hangs_is_told_with_its_line(kit):
     kit.write("starter/flow.py", "import signal\n\nsignal.pause()\n")
     kit.write("labs/02/test_small.py", "def test_the_flow_resumes(program):\n    program.ask('runs', deadline=5)\n")

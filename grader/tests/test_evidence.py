@@ -37,7 +37,7 @@ class FakeProcess:
     def __init__(self, number, *arguments):
         self.arguments, self.pid = arguments, 1000 + number
         self.begun, self.ended, self.code, self.killed = time.monotonic(), None, None, False
-        self.stdout, self.stderr, self.end, self.complaint = "", "", "still runs", ""
+        self.stdout, self.stderr, self.end, self.complaint, self.outlived = "", "", "still runs", "", []
 
     def __str__(self):
         return f"`{' '.join(self.arguments)}`"
@@ -166,6 +166,22 @@ def test_a_story_stays_short_and_quick_whatever_was_sent():
     begun = time.monotonic()
     assert len(story.tell(program)) < 25
     assert time.monotonic() - begun < 5
+
+
+def test_a_story_that_judges_no_resume_ends_without_it():
+    program = FakeProgram()
+    killed, asked, last = program.start("start", "ticket.json"), program.start("status", "run-7"), program.start("resume", "run-7")
+    program.send(killed, "model")
+    program.end(killed, -9, killed=True)
+    program.end(asked, 0)
+    program.send(last, "model")
+    program.end(last, 2)
+    told = "\n".join(story.tell(program))
+    assert told.count("model") == 2 and "resume run-7 → model" in told
+    without = "\n".join(story.tell(program, gone_on_with=False))
+    assert without.count("model") == 1 and "resume" not in without and "status run-7 → ended with exit code 0" in without
+    last.outlived = ["4242 (sleep)"]
+    assert story.tell(program, gone_on_with=False) == story.tell(program)
 
 
 def test_what_is_repeated_for_a_trial_is_told_as_it_ended_the_first_time():

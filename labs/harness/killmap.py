@@ -18,7 +18,7 @@ from .story import printable
 MARKS = {  # worst first: how a line is marked, in a sign and in words
     "repeated": ("2×", "effect repeated"),
     "outlived": ("↷", "process lived on"),
-    "lost": ("∅", "run lost or stuck"),
+    "lost": ("∅", "lost or stuck"),
     "broken": ("✗", "record broken"),
     "not reached": ("○", "never reached"),
     "safe": ("✓", "safe"),

@@ -10,15 +10,17 @@ SHOWN = 4     # starts of the program; of more, the first and the last ones
 LONGEST = 900  # characters under one label; of more, the beginning and the end
 
 
-def tell(program):
-    """The story of all that `program` did, as lines."""
-    sent = {process: [] for process in program.processes}
+def tell(program, gone_on_with=True):
+    """The story of all that `program` did, as lines; without the last start that went on with a run, where not `gone_on_with`."""
+    working = [process for process in program.processes if process.arguments[0] in ("start", "resume")]
+    left = working[-1] if len(working) > 1 and not gone_on_with and not working[-1].outlived else None
+    sent = {process: [] for process in program.processes if process is not left}
     for request in list(program.outside.requests):
-        if process := process_of(program, request):
+        if (process := process_of(program, request)) in sent:
             sent[process].append(request)
     # A question that was answered, and that nothing came of, is no part of the story unless it is its end.
     told = [(process, requests) for process, requests in sent.items()
-            if requests or process.killed or process.code != 0 or process is program.processes[-1]]
+            if requests or process.killed or process.code != 0 or process is list(sent)[-1]]
     left_out = len(told) - SHOWN
     lines, first = [], True
     for place, (process, requests) in enumerate(told):

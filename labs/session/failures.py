@@ -92,7 +92,7 @@ def _told(item, error, made):
     head = f"lab {lab.number} · {lab.title}"
     does = check.does if check else item.name
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
-    lines += story.tell(program) if program else []
+    lines += story.tell(program, getattr(error, "gone_on_with", True)) if program else []
     lines += story.wrapped("why", reason)
     if not session.isolation and (last := _last_ended(program)) and last.code and (mend := mend_of(session.staged, last)):
         lines += story.wrapped("mend", mend)
