@@ -136,6 +136,13 @@ def test_what_is_gone_on_with_loses_no_line_to_a_torn_one(kit, tmp_path):
     assert ended.returncode == 4 and "--lab-results FILE" in ended.stdout + ended.stderr and "INTERNALERROR" not in ended.stdout
 
 
+def test_a_second_ctrl_c_ends_nothing_half_way(kit):
+    kit.write("impatient.py", "import os, signal\n\ndef pytest_runtest_call():\n    os.kill(os.getpid(), signal.SIGINT)\n\n"
+              "def pytest_keyboard_interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n")
+    ended = suite(kit, "-p", "impatient", "labs/01")
+    assert ended.returncode == 2 and "KeyboardInterrupt" in ended.stdout and "Traceback" not in ended.stdout + ended.stderr
+
+
 def test_what_a_killed_run_wrote_last_is_no_result():
     whole = {"lab": "01", "check": "test_small.py::test_x", "status": "passed"}
     lines = [json.dumps(whole), "[]", "7", json.dumps(whole | {"status": None}), json.dumps(whole)[:-5]]

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -119,7 +120,12 @@ def pytest_runtestloop(session):
                 shared.sweeps.begin(*marker.args)
             # Who only waits for a sweep comes last: what can be done meanwhile is done meanwhile, and does not remain for the end.
             session.items.sort(key=lambda item: item.get_closest_marker("sweep") is not None)
-        return (yield)
+        try:
+            return (yield)
+        except KeyboardInterrupt:
+            # What ends now takes a second or two. Another Ctrl-C would be a traceback, and leave behind what had not been cleared up.
+            config.add_cleanup(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN)))
+            raise
 
 
 @contextmanager
