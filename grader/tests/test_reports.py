@@ -71,6 +71,14 @@ def four():
             made_up.invalid("Cy 9")]
 
 
+def test_words_of_code_in_the_kits_own_sentences_are_shown_as_such(open_report):
+    opened = open_report(four())
+    assert opened.locator(".figures code").all_inner_texts() == ["start", "resume"]
+    assert "`" not in opened.locator("body").inner_text()
+    opened.goto(opened.url.replace("index", "submissions/bo"))
+    assert "`" not in opened.locator("body").inner_text()
+
+
 def test_submissions_are_sorted_by_any_column_and_those_without_a_value_come_last(open_report):
     opened = open_report(four(), about={"unfinished": ["dan"]})
     score, status, duplicated = (opened.locator("thead th", has=opened.get_by_role("button", name=name))
