@@ -112,8 +112,8 @@ def test_the_terminal_shows_bad_lines_with_what_is_around_them():
     at = lines.index("2× 10 line_10")
     assert lines[at + 1].strip() == "✂ 1 of 2, effect repeated: Twice."
     assert lines[lines.index("2× 15 line_15") + 1].strip() == "✂ 1 of 1, effect repeated: as above"
-    assert lines[lines.index("∅  30 line_30") + 1].strip() == "✂ 1 of 1, lost or stuck: Gone."
-    assert "✓   8 line_8" in lines and lines[-2] == "3 of 5 kills at lines of the program did harm"
+    assert lines[lines.index("∅  30 line_30") + 1].strip() == "✂ 1 of 1, unrecorded or stuck: Gone."
+    assert "✓   8 line_8" in lines and lines[-3].startswith("✂ 2 of 9: two of") and lines[-2] == "3 of 5 kills at lines of the program did harm"
 
 
 def test_without_a_bad_line_the_terminal_says_so():
@@ -175,7 +175,7 @@ def test_a_bad_line_opens_with_the_mouse_and_with_the_keyboard(open_page, script
     expect(line.locator(".story dt")).to_have_text(["your program", "the outside"])
     expect(line.locator(".told section")).to_have_text([
         re.compile(r"2× effect repeated, 2 kills\. The customer was refunded twice\.\s+The first of them: start, killed before flow.py:57"),
-        "○ never reached, 1 point.", "✓ safe, 1 kill."])
+        "○ not tried, 1 point.", "✓ safe, 1 kill."])
 
     expect(other.locator(".story")).to_be_hidden()
     opened.keyboard.press("Tab")
@@ -189,8 +189,8 @@ def test_the_page_says_at_the_top_what_was_found(open_page):
     expect(opened.locator("header")).to_contain_text("3 of 5 kills at lines of the program did harm")
     expect(opened.locator("header")).to_contain_text("4 before a line; 1 before a system call")
     expect(opened.locator(".counts li")).to_have_text([
-        re.compile(r"2× effect repeated\s+1 line, 2 kills"), re.compile(r"∅ lost or stuck\s+1 line, 1 kill"),
-        re.compile(r"○ never reached\s+\d+ lines"), re.compile(r"✓ safe\s+1 line, 2 kills")])
+        re.compile(r"2× effect repeated\s+1 line, 2 kills"), re.compile(r"∅ unrecorded or stuck\s+1 line, 1 kill"),
+        re.compile(r"○ not tried\s+\d+ lines"), re.compile(r"✓ safe\s+1 line, 2 kills")])
     expect(opened.locator(".jumps a")).to_have_text([re.compile(r"57\s+2× effect repeated\s.*2 of 3", re.S), re.compile("94")])
     expect(opened.locator("[id='flow.py-70'] .sign")).to_have_attribute("aria-label", "safe")
     expect(opened.locator("[id='fine.py-1']")).to_be_hidden()

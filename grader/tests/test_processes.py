@@ -906,11 +906,11 @@ def test_a_sweep_reports_the_first_failure_in_order_and_how_many_there_were(subj
         if point in "bcf":
             if point == "c":
                 last_failed.set()
-            raise AssertionError(f"no good: {point}")
+            raise AssertionError(f"no good: {point}" if point != "f" else "worse")
     with pytest.raises(AssertionError) as caught:
         on_fresh_programs(subjects, iter("abcdef"), experiment)
     assert str(caught.value) == "no good: b"
-    assert caught.value.point == "b (3 of 6 points failed)"
+    assert (caught.value.point, caught.value.others) == ("b (3 of 6 points failed, 2 of them so)", ". The others: 1 × worse")
     assert caught.value.program is ran["b"] and not ran["b"].discarded
     assert set(ran) == set("abcdef")
     assert {point for point in ran if ran[point].discarded} == set("ade")

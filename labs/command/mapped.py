@@ -10,6 +10,7 @@ from rich.text import Text
 from labs.harness.killmap import MARKS, Mapped, shown
 
 AROUND = 3  # lines shown before and after a bad one
+KILLS = "✂ 2 of 9: two of nine kills before that line, or during it, did harm"
 STYLES = {"repeated": "bold red", "outlived": "bold blue", "lost": "bold magenta", "broken": "bold yellow", "not reached": "dim", "safe": "green"}
 
 
@@ -21,7 +22,7 @@ def bad_lines(sources, struck):
     mapped = Mapped(sources, struck)
     parts = [part for file in mapped.files if mapped.where[file.name]
              for part in (Text(file.name, "bold"), _excerpt(file, mapped.where[file.name]), Text())]
-    return Group(*parts, Text(mapped.verdict, "bold"), _legend(mapped.marks))
+    return Group(*parts, *([Text(KILLS, "dim")] if parts else []), Text(mapped.verdict, "bold"), _legend(mapped.marks))
 
 
 def as_text(renderable, width, most=24):

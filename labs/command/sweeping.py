@@ -158,7 +158,7 @@ def _say(console, kind, found):
         console.print(f"   of very many points {left_out:,} were left out, evenly", style="yellow")
     for result in found:
         if verdict == FAILED and result.fault:
-            story = result.bad[0][0].story if result.bad else ()
+            story = result.bad[0][0].told(result.rules) if result.bad else ()
             scenario = f"{result.scenario}, " if result.scenario else ""
             for line in fitted("\n".join((*wrapped("why", f"{scenario}{result.fault}"), *story)), console.width if console.is_terminal else WIDTH):
                 console.print(Text(line, "red" if line.startswith("  why") else ""), soft_wrap=True)
@@ -184,7 +184,7 @@ def _keep(evidence, ground, results):
                 program = next((outcome.program for outcome, _, _ in result.bad if outcome.program), None)
                 title = f"{ground.staged.name}, killed {NAMES[kind]}"
                 name = "-".join((kind, *result.scenario.replace(",", "").split()))
-                lines = [title, *wrapped("why", result.fault), *result.bad[0][0].story]
+                lines = [title, *wrapped("why", result.fault), *result.bad[0][0].told(result.rules)]
                 kept.append(evidence.keep(name, lines, program, title, result.fault))
     return kept
 
@@ -194,5 +194,5 @@ def _as_json(found):
     verdict = _verdict(found)
     return {"verdict": verdict, "points": points, "bad": bad, "not_reached": sum(result.missed for result in found), "seconds": round(seconds, 3),
             "reason": _reason(found) if verdict in (COULD_NOT, NOT_APPLICABLE) else next((result.fault for result in found if result.fault), None),
-            "faults": [{"scenario": result.scenario, "point": outcome.point, "outcome": mark, "why": why, "story": list(outcome.story)}
+            "faults": [{"scenario": result.scenario, "point": outcome.point, "outcome": mark, "why": why, "story": list(outcome.told(result.rules))}
                        for result in found for outcome, mark, why in result.bad]}

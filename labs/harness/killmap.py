@@ -18,9 +18,9 @@ from .story import printable
 MARKS = {  # worst first: how a line is marked, in a sign and in words
     "repeated": ("2×", "effect repeated"),
     "outlived": ("↷", "process lived on"),
-    "lost": ("∅", "lost or stuck"),
+    "lost": ("∅", "unrecorded or stuck"),
     "broken": ("✗", "record broken"),
-    "not reached": ("○", "never reached"),
+    "not reached": ("○", "not tried"),
     "safe": ("✓", "safe"),
 }
 BAD = ("repeated", "outlived", "lost", "broken")

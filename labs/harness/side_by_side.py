@@ -4,7 +4,7 @@ import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from .story import counted
+from .story import counted, more_like
 
 THREADS = 3 * (os.cpu_count() or 1)  # the experiments spend their time in other processes
 
@@ -36,7 +36,7 @@ def on_fresh_programs(programs, points, experiment, threads=THREADS):
     """Run `experiment(program, point)` for each of `points`, each on a fresh program from `programs()`.
 
     Raises the exception of the first point, in the order of `points`, that failed: its attribute `point` names the
-    point and how many failed, `program` is the program it happened to.
+    point and how many failed, `others` how the others did where it was not the same way, `program` is the program it happened to.
     """
     points = list(points)
 
@@ -54,5 +54,6 @@ def on_fresh_programs(programs, points, experiment, threads=THREADS):
     failed = [(point, error) for point, error in zip(points, results) if error]
     if failed:
         point, error = failed[0]
-        error.point = f"{point} ({len(failed)} of {counted(len(points), 'point')} failed)"
+        alike, error.others = more_like([str(error) for _, error in failed])
+        error.point = f"{point} ({len(failed)} of {counted(len(points), 'point')} failed{alike})"
         raise error

@@ -2,11 +2,13 @@
 
 import itertools
 import textwrap
+from collections import Counter
 
 WIDTH = 110
 NAMES = {"model": "model", "refund": "refund", "mail": "mail", "refund_lookup": "refund look-up",
          "mail_lookup": "mail look-up", "malformed": "a body that is no JSON", "unknown": "an unknown path"}
 SHOWN = 4     # starts of the program; of more, the first and the last ones
+KINDS = 3     # of other failures that are told beside the first one
 LONGEST = 900  # characters under one label; of more, the beginning and the end
 
 
@@ -135,6 +137,18 @@ def effect_line(request):
     if request.kind == "refund" and request.acted and request.made.status == 200:
         return f"the same refund asked for again, {_key(request)}: no second one"
     return None
+
+
+def more_like(whys):
+    """How many of several failures are like the first, and what the others are: two texts, "" where all are like it.
+
+    `whys` is a sentence for each. Those that begin alike, up to a colon, are of one kind: what follows is a line, an id, a quotation.
+    """
+    (_, alike), *others = Counter(why.partition(": ")[0].partition("\n")[0] for why in whys).items()
+    others.sort(key=lambda entry: -entry[1])
+    shown, left = others[:KINDS], sum(number for _, number in others[KINDS:])
+    said = [f"{number:,} × {kind}" for kind, number in shown] + [f"{left:,} × something else"] * bool(left)
+    return (f", {alike:,} of them so", f". The others: {'; '.join(said)}") if others else ("", "")
 
 
 def money(cents):

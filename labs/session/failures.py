@@ -84,7 +84,7 @@ def _told(item, error, made):
     check = lab.check(test_name(item))
     reason = str(error).split("\nassert ")[0].strip()
     if point := getattr(error, "point", None):
-        reason = f"at {point}: {reason}"
+        reason = f"at {point}: {reason}{getattr(error, 'others', '')}"
     if isinstance(error, processes.Late) and (where := error.process.where()):
         reason += f"; it hung{where}"
     name = f"{lab.number}-{_short(item)}"

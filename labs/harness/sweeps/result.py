@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..killmap import MARKS, Struck
-from ..story import counted, tell
-from .rules import RULES
+from ..story import counted, more_like, tell
+from .rules import RESUMED, RULES
 
 STORIES = 3   # kept of one sentence; the others happened likewise
 
@@ -17,7 +17,7 @@ class Outcome:
     `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
     it has no place in the source. `like` is the same for points that only differ in how often the run came there before.
     `program` is one that was not discarded: of the first point at which a rule was broken. `after` is what rules.aftermath() says
-    of a run that was killed and gone on with; `trace_free` whether the kill left nothing.
+    of a run that was killed and gone on with; `trace_free` whether the kill left nothing. `begun` is the story without what went on with the run.
     """
 
     point: str
@@ -29,11 +29,16 @@ class Outcome:
     program: object = None
     after: tuple | None = None
     trace_free: bool = False
+    begun: tuple = ()
 
     def under(self, rules):
         """The worst that came of it under these rules: an outcome of killmap.MARKS, and a sentence."""
         found = [self.broken[rule] for rule in rules if rule in self.broken]
         return min(found, key=lambda verdict: list(MARKS).index(verdict[0]), default=("safe" if self.reached else "not reached", ""))
+
+    def told(self, rules):
+        """Its story, for one who judges by these rules."""
+        return self.story if RESUMED in rules else self.begun
 
 
 @dataclass
@@ -91,7 +96,8 @@ class Result:
         """In a sentence why the program does not pass, or None. A few unreached points are no fault: no two runs are the same."""
         if self.bad:
             outcome, _, why = self.bad[0]
-            return f"{outcome.point} ({len(self.bad)} of {counted(len(self.outcomes), 'point')} failed): {why}"
+            alike, others = more_like([why for _, _, why in self.bad])
+            return f"{outcome.point} ({len(self.bad)} of {counted(len(self.outcomes), 'point')} failed{alike}): {why}{others}"
         if self.could_not or self.not_applicable:
             return None
         if self.blind:
@@ -111,7 +117,7 @@ class Result:
             mark, why = outcome.under(self.rules)
             kind, scenario, lines = outcome.place or ("", "", [])
             for depth, (file, line) in enumerate(dict.fromkeys(lines)):
-                yield Struck(kind, scenario, file, line, outcome.point, mark, why, outcome.story if why else (), inner=depth == 0)
+                yield Struck(kind, scenario, file, line, outcome.point, mark, why, outcome.told(self.rules) if why else (), inner=depth == 0)
 
 
 class Stories:
@@ -134,7 +140,8 @@ class Stories:
     def take(self, outcome):
         """Add the next Outcome to `outcomes`."""
         whys = {why for _, why in outcome.broken.values()}
-        story = tuple(tell(outcome.program)) if any(self._told.get(why, 0) < STORIES for why in whys) else ()
+        whole, begun = [tuple(tell(outcome.program, gone_on_with)) for gone_on_with in (True, False)] \
+            if any(self._told.get(why, 0) < STORIES for why in whys) else [(), ()]
         for why in whys:
             self._told[why] = self._told.get(why, 0) + 1
         first = set(outcome.broken) - self._kept
@@ -144,7 +151,7 @@ class Stories:
         # Of the kills that left nothing, how many were gone on with before the first had its verdict is a matter of threads: one counts.
         after = None if outcome.trace_free and self._free else outcome.after
         self._free = self._free or bool(outcome.trace_free and after)
-        self.outcomes.append(replace(outcome, story=story, program=outcome.program if first else None, after=after))
+        self.outcomes.append(replace(outcome, story=whole, begun=begun, program=outcome.program if first else None, after=after))
 
     def taking(self, done):
         """A `done` for side_by_side() that takes each Outcome and calls the other `done`."""

@@ -79,6 +79,7 @@ def nothing_goes_on(trial):
 #: The contract's rules that a trial can be judged by, under their numbers. The third stands for 3 to 5.
 RULES = {1: a_printed_run_is_known, 2: effects_are_recorded_before_they_are_sent, 3: the_run_is_finished_and_nothing_happens_twice,
          7: attempts_are_bounded, 8: nothing_goes_on}
+RESUMED = 3   # the rule by which it is judged how a run is gone on with
 #: Those that a program has to keep after each lab.
 OF_LAB = {"01": (1, 8), "02": (1, 2, 8), "03": (1, 2, 3, 8), "05": tuple(RULES)}
 
