@@ -6,6 +6,7 @@ Whatever a submission wrote is escaped; no other script than the page's own can 
 import re
 import shlex
 from base64 import b64encode
+from collections import Counter
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import floor
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from labs.harness.story import counted
+from labs.harness.story import SAID, counted
 
 from ..results import Outcome, Status, file_name
 from .handed_out import handed_out
@@ -37,11 +38,12 @@ SIGNS = {  # what a check's end looks like: a sign, and the class of its colour
 }
 OUTCOMES = {Outcome.GRADED: ("✓", "passed"), SAMPLED: ("≈", "fault"), Outcome.INCOMPLETE: ("?", "unknown"), Outcome.INVALID: ("✗", "failed"), NOT_YET: ("…", "idle")}
 FIGURES = {  # of results.Figures: what each is called, and what it says
-    "resumed": ("resumption success", "Of the runs that were killed: the next start ended well and asked for no finished step again. After a kill before the run was known, that is a new `start`, which needs no `resume`."),
+    "resumed": ("resumption success", "Of the runs that were killed: the next start ended well and asked for no finished step again. After a kill before the run was known, that is a new `start`, which needs no `resume`. The target is all."),
     "duplicated": ("duplicate actions", "Of the runs that were killed: a refund or a mail happened more than once. The target is 0."),
-    "completed": ("completion", "Of the runs that were killed: in the end there was a refund and a mail."),
+    "completed": ("completion", "Of the runs that were killed: in the end there was a refund and a mail. The target is all."),
     "seconds": ("time to resume", "How long the next start took to the end, for those that resumed: half of them at most this."),
 }
+TARGETS = {"resumed": 1, "duplicated": 0, "completed": 1}   # shares of all kills
 MOST = 8                 # checks that are shown as most often failed
 DROPPED = 200            # of what was left out, that are named
 EVIDENCE = 2_000_000     # bytes of one file; of all kill maps of a page, twice that
@@ -59,7 +61,8 @@ def submission(result, report):
     numbers = {key: column.id for key, column in columns([result]).items()}
     lost = [(lab, check) for lab, check in result.checks if check.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
     lost.sort(key=lambda pair: (pair[0].number, -pair[1].possible))   # each lab builds on those before it
-    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=lost)
+    return _render("submission", result=result, numbers=numbers, evidence=_Evidence(report), lost=lost,
+                   common_cause=_common_cause([check for _, check in lost]))
 
 
 class _Evidence:
@@ -128,6 +131,18 @@ def _prose(text):
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(line(text)))))
 
 
+def _sentence(text):
+    """A sentence that begins with a capital letter, unless it begins with code."""
+    return text[:1].upper() + text[1:]
+
+
+def _common_cause(checks):
+    """What a program said last in at least half of these checks, as (what, in how many of them): one that does not start fails them all for that."""
+    said = Counter(check.why.partition(SAID)[2] for check in checks if SAID in (check.why or ""))
+    [(words, number)] = said.most_common(1) or [("", 0)]
+    return (words, number) if number > 1 and 2 * number >= len(checks) else None
+
+
 def _number(value):
     """A number with one decimal, if it needs one."""
     return f"{value:,.1f}".removesuffix(".0")
@@ -156,9 +171,9 @@ def _seconds(value):
 
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FileSystemLoader(_FOLDER))
-_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "count": counted, "number": _number, "share": _share,
+_ENVIRONMENT.filters |= {"line": line, "lines": lines, "told": told, "prose": _prose, "sentence": _sentence, "count": counted, "number": _number, "share": _share,
                          "seconds": _seconds, "percent": percent, "of_labs": _of_labs, "cells": _cells, "when": _when, "status": status, "file_name": file_name}
-_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS,
+_ENVIRONMENT.globals |= {"SIGNS": SIGNS, "OUTCOMES": OUTCOMES, "FIGURES": FIGURES, "TARGETS": TARGETS, "MOST": MOST, "DROPPED": DROPPED, "BINS": BINS,
                          "NOT_YET": NOT_YET, "again": _again, "style": Markup((_FOLDER / "style.css").read_text(encoding="utf-8"))}
 
 

@@ -15,6 +15,7 @@ from grader.tests import made_up
 from grader.tests.made_up import CONTROL, HOSTILE, LABS, WEAK
 
 from labs.command.refused import Refused
+from labs.harness.story import SAID
 
 PLACES = [(number, place) for number, lab in LABS.items() for place in range(1, len(lab.checks) + 1)]
 ALL = {place: Status.FAILED for place in PLACES}
@@ -77,6 +78,24 @@ def test_words_of_code_in_the_kits_own_sentences_are_shown_as_such(open_report):
     assert "`" not in opened.locator("body").inner_text()
     opened.goto(opened.url.replace("index", "submissions/bo"))
     assert "`" not in opened.locator("body").inner_text()
+
+
+def test_what_most_checks_failed_for_is_said_once_at_the_top(open_report):
+    said = "“SyntaxError: invalid syntax” (starter/flow.py, line 1)"
+    whys = ["another", *(f"`start {number}` ended with exit code 1{SAID}{said}" for number in range(1, len(PLACES)))]
+    broken = made_up.result("carla", {place: made_up.check(LABS[place[0]].checks[place[1] - 1], Status.CRASHED, why=why) for place, why in zip(PLACES, whys)})
+    opened = open_report([broken, *four()], "submissions/carla.html")
+    expect(opened.locator("#lost + p")).to_have_text(f"{len(PLACES) - 1} of the {len(PLACES)} failed checks have one cause. The program said last: {said}")
+    expect(opened.locator(".check .why").nth(1)).to_have_text(f"start 1 ended with exit code 1{SAID}{said}")
+    opened.goto(opened.url.replace("carla", "bo"))
+    expect(opened.locator("#lost + p")).to_have_count(0)
+
+
+def test_a_figure_is_marked_where_it_is_not_at_its_target(open_report):
+    opened = open_report([made_up.result("bo", figures=made_up.figures(10, 9, 0, 10))], "submissions/bo.html")
+    expect(opened.locator(".figures .bad")).to_contain_text(["resumption success"])
+    opened = open_report([made_up.result("cy", figures=made_up.figures(10, 10, 0, 10))], "submissions/cy.html")
+    expect(opened.locator(".figures .bad")).to_have_count(0)
 
 
 def test_submissions_are_sorted_by_any_column_and_those_without_a_value_come_last(open_report):

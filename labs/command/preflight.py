@@ -10,7 +10,7 @@ from rich.text import Text
 
 from labs.harness.evidence import Evidence
 from labs.harness.processes import Late, ProgramFault
-from labs.harness.story import tell, wrapped
+from labs.harness.story import SAID, tell, wrapped
 from labs.harness.sweeps.trial import RUN
 
 from .kit import EVIDENCE, shown
@@ -42,7 +42,7 @@ def preflight(ground, ticket):
                                                     "there to a file that may be executed"]
     elif late or process.code != 0:
         why, advice = f"does not finish undisturbed: {late or f'{process} {process.end}'}", _advice(ground, program, process)
-        why += f"; it said last: {process.complaint}" if process.complaint else "; it said nothing on stderr" if process.hung is None else ""
+        why += f"{SAID}{process.complaint}" if process.complaint else "; it said nothing on stderr" if process.hung is None else ""
     elif not line or first.removesuffix("\r") != RUN:
         why = f"does not print its run id: the first line on stdout of {process} should be {RUN} alone, it is {first[:160]!r}"
         advice = ["print the id on a line of its own, before all else, and flush it: so whoever started a run learns that it is recorded"]

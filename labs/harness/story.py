@@ -9,6 +9,7 @@ NAMES = {"model": "model", "refund": "refund", "mail": "mail", "refund_lookup": 
          "mail_lookup": "mail look-up", "malformed": "a body that is no JSON", "unknown": "an unknown path"}
 SHOWN = 4     # starts of the program; of more, the first and the last ones
 KINDS = 3     # of other failures that are told beside the first one
+SAID = "; it said last: "   # between why a check failed and the last words of a program that crashed
 LONGEST = 900  # characters under one label; of more, the beginning and the end
 
 

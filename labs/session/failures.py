@@ -114,7 +114,7 @@ def _told(item, error, made):
     told = Told(at_width)
     told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
     if told.kind == CRASHED and (said := _last_ended(program).complaint):
-        told.reason += f"; it said last: {said}"   # the story has it where the process ends
+        told.reason += f"{story.SAID}{said}"   # the story has it where the process ends
     told.reason = story.printable(" ".join(told.reason.split()))
     return told
 
