@@ -76,12 +76,16 @@ def _graded(work, console, jobs, engine, database):
         console.print(Text(f"Not taken for submissions: {', '.join(map(shown, work.ignored))}", "dim"))
     if already:
         console.print(f"{already} of {len(work.chosen)} {'has' if already == 1 else 'have'} a result already; going on with {len(waiting)}.")
-    errors, stopped = {}, False
+    errors, stopped, of = {}, False, {}
     if waiting:
-        with Display(Console(highlight=False) if console.quiet else console, work.checks(waiting), len(work.chosen), already) as progress:
+        with Display(Console(highlight=False) if console.quiet else console, work.checks(waiting), len(work.chosen), already, console.quiet) as progress:
             def ended(name):
+                from .reports import write_first_pages   # not before the first job has begun
+                of.update({one: work.result(one) for one in (work.found if not of else [name])})
                 if not console.quiet:
-                    progress.say(one_line(work.result(name), name))
+                    progress.say(one_line(of[name], name))
+                if of[name]:
+                    write_first_pages(work.report, *_standing(work, of), of[name])
                 progress.ended(name)
             if engine == "dbos":
                 from .engines.many import grade_on_queue
@@ -95,6 +99,14 @@ def _graded(work, console, jobs, engine, database):
             else:
                 errors, stopped = _side_by_side(work, waiting, jobs, ended)
     return _concluded(work, console, errors, stopped)
+
+
+def _standing(work, of):
+    """What a report is made of: the Results that there are, and what it is about. `of` is {name: its Result, or None}."""
+    about = work.journal.about()
+    return [result for result in of.values() if result], {
+        "title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"], "began": about["began"],
+        "grader_version": batch.VERSION, "unfinished": [name for name, result in of.items() if not result], "ignored": [shown(one) for one in work.ignored]}
 
 
 def _side_by_side(work, names, jobs, ended):
@@ -154,10 +166,9 @@ def shown(text):
 def _concluded(work, console, errors, stopped):
     from .reports import write_reports
     of = {name: work.result(name) for name in work.found}
-    found, missing = [result for result in of.values() if result], [name for name, result in of.items() if not result]
-    about = work.journal.about()
-    write_reports(work.report, found, {"title": Path(about["submissions"]).name, "submissions": about["submissions"], "seed": about["seed"],
-                                       "began": about["began"], "grader_version": batch.VERSION, "unfinished": missing, "ignored": [shown(one) for one in work.ignored]})
+    found, about = _standing(work, of)
+    missing = about["unfinished"]
+    write_reports(work.report, found, about)
     incomplete = [result for result in found if result.outcome == Outcome.INCOMPLETE]
     invalid = [result for result in found if result.outcome == Outcome.INVALID]
     for name, error in errors.items():

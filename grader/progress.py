@@ -17,6 +17,7 @@ from labs.harness.story import counted
 from .results import file_name
 
 TICK = 0.5   # seconds between two looks at the records
+MINUTE = 60  # seconds between two lines, where there is no terminal
 
 
 class Checks:
@@ -90,15 +91,16 @@ class Checks:
 
 
 class Display:
-    """The progress on a terminal while `with` lasts; elsewhere nothing. `already` of `submissions` were graded before."""
+    """The progress on a terminal while `with` lasts; elsewhere a line each minute, unless `silent`. `already` of `submissions` were graded before."""
 
-    def __init__(self, console, checks, submissions, already):
+    def __init__(self, console, checks, submissions, already, silent=False):
         self._checks, self._submissions, self._graded = checks, submissions, already
-        self._progress = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[checks]}"), TimeElapsedColumn(),
-                                  TextColumn("passed{task.fields[left]}"), console=console, transient=True)
+        self._progress = Progress(TextColumn("{task.description}"), BarColumn(8), TextColumn("{task.fields[checks]}"), TimeElapsedColumn(),
+                                  TextColumn("gone{task.fields[left]}"), console=console, transient=True)
         self._task = self._progress.add_task("", total=None, checks="", left="")
         self._end, self._began, self._lock = threading.Event(), time.monotonic(), threading.Lock()
-        self._thread = threading.Thread(target=self._watch, daemon=True) if console.is_terminal else None
+        self._plain = not console.is_terminal
+        self._thread = None if self._plain and silent else threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self):
         self._update()
@@ -125,8 +127,11 @@ class Display:
         self._update()
 
     def _watch(self):
-        while not self._end.wait(TICK):
+        while not self._end.wait(MINUTE if self._plain else TICK):
             self._update()
+            if self._plain:
+                task, = self._progress.tasks
+                self.say(f"{task.description}, {task.fields['checks']}{task.fields['left']}")
 
     def _update(self):
         with self._lock:
@@ -136,4 +141,4 @@ class Display:
             pace = f", {60 * checks.made / elapsed:.0f} a minute" if checks.made else ""
             self._progress.update(self._task, description=f"graded {self._graded} of {self._submissions}", completed=checks.done, total=checks.total,
                                   checks=f"{checks.done:,} of {counted(checks.total, 'test')}{pace}",
-                                  left="" if left is None else f", about {timedelta(seconds=round(left))} left")
+                                  left="" if left is None else f", {timedelta(seconds=round(left))} left")

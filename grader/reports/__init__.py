@@ -12,7 +12,7 @@ def write_reports(report, results, about):
     `about` may have `title`, `submissions` (where they came from, as text), `seed`, `began`, `grader_version`, `unfinished`
     (names that are not graded yet) and `ignored` (what lay beside the submissions and is none, each in words). Raises OSError.
     """
-    report, results = Path(report), sorted(results, key=lambda result: result.name.casefold())
+    report, results = Path(report), _sorted(results)
     texts = {
         "index.html": pages.index(results, about),
         "results.csv": exports.table(results, about.get("unfinished", ()), about.get("ignored", ())),
@@ -22,11 +22,24 @@ def write_reports(report, results, about):
     for result in results:
         texts[f"submissions/{file_name(result.name)}.html"] = pages.submission(result, report)
         texts[f"gradescope/{file_name(result.name)}.json"] = exports.gradescope(result)
-    for name, text in texts.items():
-        (report / name).parent.mkdir(parents=True, exist_ok=True)
-        write_durably(report / name, text)
+    _write(report, texts)
     for room in ("submissions", "gradescope"):   # of those that are not handed in any more
         for path in sorted((report / room).glob("*.*")):
             if f"{room}/{path.name}" not in texts:
                 path.unlink()
     return [report / name for name in texts]
+
+
+def write_first_pages(report, results, about, result):
+    """While others are graded yet: write the page of the class, and that of the submission whose Result has come. Raises OSError."""
+    _write(Path(report), {f"submissions/{file_name(result.name)}.html": pages.submission(result, report), "index.html": pages.index(_sorted(results), about)})
+
+
+def _sorted(results):
+    return sorted(results, key=lambda result: result.name.casefold())
+
+
+def _write(report, texts):
+    for name, text in texts.items():
+        (report / name).parent.mkdir(parents=True, exist_ok=True)
+        write_durably(report / name, text)

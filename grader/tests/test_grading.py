@@ -1,6 +1,7 @@
 """The batch: what is recorded is not done again, what is not recorded earns nothing, and no death of ours loses anything."""
 
 import hashlib
+import io
 import json
 import os
 import pty
@@ -16,8 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 from grader.tests.small_kit import SmallKit
+from rich.console import Console
 
-from grader import results, running, scoring
+from grader import progress, results, running, scoring
 from grader.progress import Checks
 from grader.results import Status
 from labs.harness.records import outcomes, read
@@ -267,6 +269,19 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(small_class):
     small_class.gate.unlink()
     code, _, _ = small_class.grade()
     assert code == 0 and small_class.result("ben").points == 10
+
+
+def test_who_is_graded_has_a_page_while_others_are_graded_yet(small_class):
+    small_class.hands_in("ana", ALL)
+    small_class.hands_in("ben", f"{ALL} wait 1")
+    os.mkfifo(small_class.gate)
+    grader = small_class.begin()
+    door = os.open(small_class.gate, os.O_WRONLY)   # returns when ben's first check waits there
+    grader.kill()
+    grader.communicate(timeout=30)
+    until_nobody_reads(door)
+    assert "not graded yet" in (small_class.report / "index.html").read_text()
+    assert [page.stem for page in (small_class.report / "submissions").iterdir()] == ["ana"]
 
 
 def test_the_submissions_are_never_written_to(small_class):
@@ -527,6 +542,29 @@ def test_a_class_of_one_is_seen_to_go_on_check_by_check(small_class):
     assert grader.wait(timeout=60) == 0
     reader.join()
     os.close(master)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(tmp_path, monkeypatch, silent):
+    monkeypatch.setattr(progress, "MINUTE", 0.01)
+    folder, said = tmp_path / "records", Said()
+    records(folder, "ana", {0: 1.0})
+    with progress.Display(Console(file=said, width=100), checks_of(folder, "ana", "ben"), 3, 1, silent):
+        assert silent or said.line.wait(60)
+    assert ("graded 1 of 3, 1 of 8 tests\n" in said.getvalue()) == (not silent)
+
+
+class Said(io.StringIO):
+    """What was said, and an event that something was."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = threading.Event()
+
+    def write(self, text):
+        super().write(text)
+        if "tests" in text:
+            self.line.set()
 
 
 def drain(master):
