@@ -38,7 +38,7 @@ def write_autograder(path, labs="1-5"):
     points = sum(manifest.read(KIT / "labs" / number).points for number in numbers)
     console.print(f"""
 In Gradescope make a programming assignment of {counted(points, 'point')}, and under "Configure Autograder" choose and upload
-  base image   Ubuntu 24.04 or newer (22.04 will do), for Python 3.11
+  base image   Ubuntu 22.04 or newer: setup.sh installs a Python that the kit runs on
   autograder   this zip; it holds the hidden checks and no solutions
 In the assignment's settings
   timeout      40 minutes, the most there is: what is ended before it is graded has no score

@@ -126,7 +126,7 @@ def _no_program(wanted, dropped):
     if changed := sorted({entry.parts[-1] for entry in wanted} & set(KIT_FILES)):
         return (f"there is {listed(changed)} in it but no __main__.py: it takes the whole folder starter/, "
                 "with the files that did not change")
-    return f"there is no program in it, which is a folder with a __main__.py; found: {listed(names) or 'nothing'}"
+    return f"there is no program in it: no folder with a __main__.py, only {listed(names)}" if names else "there is no program in it: it is empty"
 
 
 # ---- archives in a submission

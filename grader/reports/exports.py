@@ -30,23 +30,23 @@ def table(results, unfinished=(), ignored=()):
     # Every text is quoted: where a spreadsheet parts cells at semicolons, one in a name must not begin a new cell.
     rows = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(["name", "id", "status", "score", "possible", "percent", *(f"lab {lab}" for lab in labs),
-                   *(f"{lab}/{test}" for lab, test in checks), "reason", "doubts", "attempt", "notes"])
+                   *(f"{lab}/{test}" for lab, test in checks), "reason", "doubts", "attempt", "notes", "source"])
     full = sum(check.possible for check in checks.values())
     rows.writerow(["Points possible", "", "", full, full, 100,
                    *(sum(check.possible for check in checks.values() if check.lab == lab) for lab in labs),
-                   *(check.possible for check in checks.values()), *[""] * 4])
+                   *(check.possible for check in checks.values()), *[""] * 5])
     for result in results:
         of_labs = {lab.number: None if any(check.status.is_unknown for check in lab.checks) else lab.points for lab in result.labs}
         of_checks = {(lab.number, check.test): None if check.status.is_unknown or check.status == Status.NOT_APPLICABLE else check.points
                      for lab, check in result.checks}
         score = percent(result)
-        said = [result.reason or "", ", ".join(result.doubts), result.attempt or "", " / ".join(result.notes)]
+        said = [result.reason or "", ", ".join(result.doubts), result.attempt or "", " / ".join(result.notes), result.source]
         rows.writerow([_cell(result.name), file_name(result.name), status(result), result.points, result.possible or None,
                        None if score is None else round(score, 2), *map(of_labs.get, labs), *map(of_checks.get, checks), *map(_sentence, said)])
     for name in unfinished:
-        rows.writerow([_cell(name), file_name(name), NOT_YET, *[None] * (3 + len(labs) + len(checks)), *[""] * 4])
+        rows.writerow([_cell(name), file_name(name), NOT_YET, *[None] * (3 + len(labs) + len(checks)), *[""] * 5])
     for what in ignored:
-        rows.writerow(["Not taken", "", NOT_TAKEN, *[None] * (3 + len(labs) + len(checks)), _sentence(what), *[""] * 3])
+        rows.writerow(["Not taken", "", NOT_TAKEN, *[None] * (3 + len(labs) + len(checks)), _sentence(what), *[""] * 4])
     return text.getvalue()
 
 

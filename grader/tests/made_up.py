@@ -60,7 +60,7 @@ def result(name="ana", statuses=None, **more):
 
 def invalid(name="empty", **more):
     return Result(**{"name": name, "source": f"{name}.zip", "outcome": Outcome.INVALID,
-                     "reason": "there is no program in it: no package with a __main__.py", "began": "2026-11-30T03:15:36+00:00", **more})
+                     "reason": "there is no program in it: it is empty", "began": "2026-11-30T03:15:36+00:00", **more})
 
 
 def class_of(size, seed=1):

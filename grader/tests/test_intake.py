@@ -225,9 +225,9 @@ def test_of_the_whole_kit_only_the_starter_is_taken(subs):
     ({"x/__main__.py": "", "y/__main__.py": ""}, ["several programs", "x/, y/"]),
     ({"x/starter/__main__.py": "", "y/starter/__main__.py": ""}, ["several programs", "x/starter/, y/starter/"]),
     ({"flow.py": "", "report.pdf": ""}, ["flow.py in it but no __main__.py", "whole folder starter/"]),
-    ({"report.pdf": ""}, ["no program in it", "found: report.pdf"]),
+    ({"report.pdf": ""}, ["no program in it: no folder with a __main__.py, only report.pdf"]),
     ({"labs/__main__.py": ""}, ["no program in it"]),
-    ({}, ["no program in it", "nothing"]),
+    ({}, ["no program in it: it is empty"]),
     ({f"{number}.txt": "" for number in range(100)}, ["and 94 more"]),
     ({"starter/__main__.pyc": ""}, ["no program in it"])])
 @pytest.mark.parametrize("name", ["a", "a.zip", "a.tar"])

@@ -598,8 +598,9 @@ def test_the_table_has_what_is_possible_and_no_score_where_there_is_none():
     results = [*four(), made_up.result("na", {("03", 6): Status.NOT_APPLICABLE, ("03", 2): Status.FAILED})]
     possible, ana, bo, incomplete, invalid, na, unfinished = read_table(results, ["dan"])
     checks = {f"{number}/{check.test}": str(check.points) for number, lab in LABS.items() for check in lab.checks}
+    assert ana["source"] == "Ana.zip"
     first, sixth = f"01/{LABS['01'].checks[0].test}", f"03/{LABS['03'].checks[5].test}"
-    assert [*possible] == ["name", "id", "status", "score", "possible", "percent", *(f"lab {number}" for number in LABS), *checks, "reason", "doubts", "attempt", "notes"]
+    assert [*possible] == ["name", "id", "status", "score", "possible", "percent", *(f"lab {number}" for number in LABS), *checks, "reason", "doubts", "attempt", "notes", "source"]
     assert possible["name"] == "Points possible" and possible["score"] == str(FULL) and {name: possible[name] for name in checks} == checks
     assert all(ana[name] == possible[name] for name in ["score", "percent", "lab 01", *checks] if name != "percent") and ana["percent"] == "100.0"
     assert (bo["status"], bo["score"], bo["lab 03"]) == ("graded", str(FULL - 6), "24")
