@@ -142,7 +142,7 @@ def engines(points: Annotated[int, typer.Option(metavar="N", min=1, help="About 
 
 @app.command()
 def doctor():
-    """Look whether the labs can run here, how this machine can kill and confine a program, and how to mend what lacks."""
+    """Look whether the labs can run here, how this machine can kill and confine a program, and what would help."""
     from .command.doctor import show_doctor
     raise typer.Exit(show_doctor())
 

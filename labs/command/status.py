@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from labs.harness.staging import KIT
+from labs.harness.story import counted
 
 from .board import Board
 from .checks import run_public
@@ -66,9 +67,9 @@ def _say_what_is_not_in_it(console, tallies):
     if hidden:
         total = sum(check.points for tally in tallies for check in tally.lab.checks)
         next_lab = next((tally for tally in tallies if not tally.solved), tallies[-1]).lab
-        here = f"`pytest labs/{next_lab.number}` runs its own too, and " if next(KIT.glob("labs/*/hidden"), None) else ""
-        say(console, f"The grader also runs hidden checks, {len(hidden)} in all, for {sum(check.points for check in hidden)} of the "
-                     f"{total} points; {here}each chapter says what they do.", "dim")
+        here = f"`pytest labs/{next_lab.number}` runs those of lab {next_lab.number} too, as the grader does; " if next(KIT.glob("labs/*/hidden"), None) else ""
+        say(console, f"Not in this: {counted(len(hidden), 'hidden check')}, for {sum(check.points for check in hidden)} of the {total} points. "
+                     f"{here or 'The grader runs them; '}each chapter says what they do.", "dim")
 
 
 def _say_next(console, tallies, program):

@@ -58,7 +58,9 @@ class Program:
     def status_of(self, process):
         """The record that a `status` printed, which has ended. Raises ProgramFault where it printed none."""
         if process.code != 0:
-            raise ProgramFault(f"{process} {process.end}, it should print the run's record")
+            run_id = process.arguments[1]
+            taken = f"; the first line on stdout, {run_id[:80]!r}, was taken for the run id, which stands there alone" if len(run_id.split()) > 1 else ""
+            raise ProgramFault(f"{process} {process.end}, it should print the run's record{taken}")
         return self._object(process.stdout, process)
 
     def runs(self, state=None):

@@ -125,7 +125,7 @@ def pytest_runtestloop(session):
         except KeyboardInterrupt:
             # What ends now takes a second or two. Another Ctrl-C would be a traceback, and leave behind what had not been cleared up.
             config.add_cleanup(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN)))
-            raise
+            raise pytest.exit.Exception("interrupted: the check that was under way has been ended, without a verdict", pytest.ExitCode.INTERRUPTED) from None
 
 
 @contextmanager
