@@ -9,7 +9,7 @@ from rich.console import Console
 
 from labs.command.mapped import bad_lines
 from labs.harness.killmap import LONGEST, Mapped, Struck, executable, page
-from labs.harness.staging import KIT
+from labs.harness.staging import KIT, shipped_texts
 from labs.harness.story import wrapped
 
 HOSTILE = """</script></code><script>window.hacked = "script"</script><img src=x onerror="window.hacked = 'img'">'"&amp;{{ 7 * 7 }}"""
@@ -101,6 +101,14 @@ def test_the_verdict_speaks_of_kills():
 
 
 # ---- in a terminal
+
+
+def test_files_that_are_as_the_starter_gave_them_come_last():
+    given = shipped_texts()["outside.py"]
+    bad = [struck(1, "lost", "Gone.", file=name) for name in ("outside.py", "record.py", "flow.py")]
+    mapped = Mapped({"outside.py": given, "record.py": "x = 1\n", "flow.py": "x = 1\n", "fine.py": "x = 1\n"}, bad)
+    assert [file.name for file in mapped.files] == ["flow.py", "record.py", "fine.py", "outside.py"]
+    assert [file.name for file in Mapped({"outside.py": f"{given}\n", "record.py": "x = 1\n"}, bad).files][0] == "flow.py"
 
 
 def test_the_terminal_shows_bad_lines_with_what_is_around_them():

@@ -71,6 +71,7 @@ def test_a_wrong_program_is_told_where_and_leaves_a_kill_map():
     assert [path.name for path in looks] == ["timeline.svg", "timeline.svg", "killmap.html"] and all(path.is_file() for path in looks)
     assert looks[-1].read_text().startswith("<!doctype html>")
     told = labs("show").stdout
+    assert told.endswith(f"kill map: {looks[-1].relative_to(KIT)}\n")
     assert re.match(r"2 sweeps failed in the run of [\d-]+ [\d:]+, of solutions/mistakes/result-and-step-in-two-commits, seed 1, by the rules of lab 03\n", told)
 
 

@@ -50,6 +50,8 @@ def show_evidence(name=None, open_it=False):
     console.print(f"\nfiles: {shown(folder)}/", soft_wrap=True)
     console.print(textwrap.fill("  ".join(names), console.width, initial_indent="       ", subsequent_indent="       ",
                                 break_on_hyphens=False), markup=False)
+    if (page := session / "killmap.html").is_file():   # of a whole sweep, and not of one check
+        console.print(f"kill map: {shown(page)}", soft_wrap=True)
     if open_it:
         _open(console, folder)
     return 0

@@ -13,6 +13,7 @@ from types import CodeType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from .staging import shipped_texts
 from .story import printable
 
 MARKS = {  # worst first: how a line is marked, in a sign and in words
@@ -103,7 +104,8 @@ class File:
 class Mapped:
     """The points of a sweep, laid on the source.
 
-    `files` are in the order in which to look at them: first those with lines in `where`, then those with bad ones, then by name.
+    `files` are in the order in which to look at them: first those that are not as the starter gave them, then those with lines in `where`,
+    with bad ones, by name.
     `where` has the lines where the program is unsafe, by file: those at which half of the kills or more did harm; all bad
     ones where there is none like that. A line that is under way for long, like a call of `main`, is bad soon and unsafe late. `marks` counts
     lines by mark, `outcomes` counts points by outcome, `kinds` kills by kind; `harmful` is the number of kills that did harm.
@@ -120,7 +122,8 @@ class Mapped:
         files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
         least = MOSTLY if any(line.share >= MOSTLY for file in files for line in file.bad) else 0.0
         self.where = {file.name: [line for line in file.bad if line.share >= least] for file in files}
-        self.files = sorted(files, key=lambda file: (not self.where[file.name], not file.bad, file.name))
+        given = {name for name, text in shipped_texts().items() if sources.get(name) == text}
+        self.files = sorted(files, key=lambda file: (file.name in given, not self.where[file.name], not file.bad, file.name))
         self.marks = sum((file.marks for file in files), Counter())
         self.harmful = sum(self.outcomes[outcome] for outcome in BAD)
 

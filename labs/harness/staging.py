@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from .scratch import remove
@@ -169,6 +169,13 @@ def _stage_command(program, folder, command):
         raise NoProgram("--command is empty: give the command line that starts the program")
     _copy(program, folder)
     return Staged(_name(program), folder, tuple(words))
+
+
+@cache
+def shipped_texts():
+    """The starter's Python files as they were before anybody edited them, {name: text}."""
+    with zipfile.ZipFile(SHIPPED) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".py")}
 
 
 def _layers(program):

@@ -103,7 +103,10 @@ def _told(item, error, made):
     if struck:
         sources = session.staged.sources
         pages = {"killmap.html": killmap.page(sources, struck, head, f"{does} Seed {session.seed}.")}
-    if look := session.evidence.keep(name, lines + further, program, does, reason, pages):
+    kind = _kind(error, program)
+    crashed = _last_ended(program).complaint if kind == CRASHED else ""   # the story has it where the process ends
+    short = f"{reason}{story.SAID}{crashed}" if crashed else reason
+    if look := session.evidence.keep(name, lines + further, program, does, short, pages):
         lines.append(story.labelled("look", str(look)))
         lines += [story.labelled("kill map", str(look.with_name(page))) for page in pages]
 
@@ -112,10 +115,7 @@ def _told(item, error, made):
         return "\n".join([*told, *(["", *as_text(bad_lines(sources, struck), min(columns, story.WIDTH))] if struck else [])])
 
     told = Told(at_width)
-    told.reason, told.kind, told.evidence = reason, _kind(error, program), str(look.parent) if look else None
-    if told.kind == CRASHED and (said := _last_ended(program).complaint):
-        told.reason += f"{story.SAID}{said}"   # the story has it where the process ends
-    told.reason = story.printable(" ".join(told.reason.split()))
+    told.reason, told.kind, told.evidence = story.printable(" ".join(short.split())), kind, str(look.parent) if look else None
     return told
 
 
