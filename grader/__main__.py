@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
+before = signal.getsignal(signal.SIGINT)
+if before is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
 
 try:
     import typer
@@ -18,7 +20,8 @@ from labs.command.interruptible import Interruptible
 from labs.command.refused import Refused
 from labs.harness.manifest import BadManifest
 
-signal.signal(signal.SIGINT, interrupted)
+if before is signal.default_int_handler:
+    signal.signal(signal.SIGINT, before)
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof's grader: from a folder of submissions to grades one can defend.",
                   context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)
@@ -123,6 +126,8 @@ def main(name="grader"):
     sys.stderr.reconfigure(errors="replace")
     try:
         app(prog_name=name)
+    except KeyboardInterrupt:   # before a command was chosen
+        sys.exit(130)
     except Refused as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(error.code)

@@ -5,6 +5,7 @@ import signal
 import threading
 import traceback
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -85,7 +86,8 @@ def _graded(work, console, jobs, engine, database):
                 if not console.quiet:
                     progress.say(one_line(of[name], name))
                 if of[name]:
-                    write_first_pages(work.report, *_standing(work, of), of[name])
+                    with suppress(Exception):   # a grade does not hang on it; write_reports(), at the end, says what is wrong
+                        write_first_pages(work.report, *_standing(work, of), of[name])
                 progress.ended(name)
             if engine == "dbos":
                 from .engines.many import grade_on_queue

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
+before = signal.getsignal(signal.SIGINT)
+if before is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)   # while all this is loaded, Ctrl-C has no traceback to show
 
 try:
     import typer
@@ -16,7 +18,8 @@ except ModuleNotFoundError as error:
 from .command.interruptible import Interruptible
 from .command.refused import Refused
 
-signal.signal(signal.SIGINT, interrupted)
+if before is signal.default_int_handler:
+    signal.signal(signal.SIGINT, before)
 
 app = typer.Typer(cls=Interruptible, add_completion=False, no_args_is_help=True, help="killproof: flows that survive being killed.",
                   context_settings={"help_option_names": ["--help", "-h"]}, pretty_exceptions_enable=False)
@@ -96,7 +99,7 @@ def sweep(program: Annotated[str, typer.Argument(metavar="DIR", help="A folder w
     All five kinds take less than a minute for solutions/05 on two idle cores; longer for a program that starts slowly, which is started some thousand times.
 
     Exit codes: 0 all right; 1 it does not pass; 2 it cannot be swept, or does not even run to its end when nobody kills it; 3 this machine could not check
-    something, or nothing that was asked for says anything of this program.
+    something, or no kind that was asked for can be tried on this program.
     """
     from labs.harness.sweeps import KINDS
     from labs.harness.sweeps.rules import OF_LAB
@@ -170,6 +173,8 @@ def main(name="labs"):
     sys.stderr.reconfigure(errors="replace")
     try:
         app(prog_name=name)
+    except KeyboardInterrupt:   # before a command was chosen
+        sys.exit(130)
     except Refused as error:
         print(f"labs: {error}", file=sys.stderr)
         sys.exit(error.code)

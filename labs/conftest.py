@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
     sys.exit(without(error))
 from labs.harness import processes, side_by_side
 from labs.harness.program import Program
-from labs.harness.sweeps.rules import OF_LAB, RESUMED
+from labs.harness.sweeps.rules import OF_LAB
 from labs.harness.tickets import make_ticket
 from labs.session.items import PROGRAMS, CouldNotCheck, NotApplicable, lab_folder
 
@@ -74,7 +74,8 @@ def swept(lab_session, request):
             error = processes.ProgramFault(f"{faulty.scenario}: {faulty.fault}" if faulty.scenario else faulty.fault)
             error.program = next((outcome.program for outcome, _, _ in faulty.bad if outcome.program), None)
             error.struck = [struck for result in results for struck in result.struck]
-            error.gone_on_with = RESUMED in rules
+            told = faulty.bad[0][0] if faulty.bad else None
+            error.gone_on_with = not told or told.told(rules) == told.story
             raise error
         for result in results:
             if result.could_not:

@@ -126,7 +126,10 @@ def _no_program(wanted, dropped):
     if changed := sorted({entry.parts[-1] for entry in wanted} & set(KIT_FILES)):
         return (f"there is {listed(changed)} in it but no __main__.py: it takes the whole folder starter/, "
                 "with the files that did not change")
-    return f"there is no program in it: no folder with a __main__.py, only {listed(names)}" if names else "there is no program in it: it is empty"
+    if names:
+        return f"there is no program in it: no folder with a __main__.py, only {listed(names)}"
+    left_out = next((f"nothing of it can be taken ({shown('/'.join(parts))} is {why})" for parts, why in dropped.items()), "it is empty")
+    return f"there is no program in it: {left_out}"
 
 
 # ---- archives in a submission

@@ -31,8 +31,13 @@ def write_reports(report, results, about):
 
 
 def write_first_pages(report, results, about, result):
-    """While others are graded yet: write the page of the class, and that of the submission whose Result has come. Raises OSError."""
-    _write(Path(report), {f"submissions/{file_name(result.name)}.html": pages.submission(result, report), "index.html": pages.index(_sorted(results), about)})
+    """While others are graded yet: write the page of the class, that of the submission whose Result has come, and such as lack theirs. Raises OSError."""
+    report, texts = Path(report), {}
+    for one in results:
+        page = f"submissions/{file_name(one.name)}.html"
+        if one is result or not (report / page).exists():
+            texts[page] = pages.submission(one, report)
+    _write(report, texts | {"index.html": pages.index(_sorted(results), about | {"under_way": True})})
 
 
 def _sorted(results):

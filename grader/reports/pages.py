@@ -16,7 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from labs.harness.story import SAID, counted
+from labs.harness.story import OTHERS, SAID, counted
 
 from ..results import Outcome, Status, file_name
 from .handed_out import handed_out
@@ -137,10 +137,11 @@ def _sentence(text):
 
 
 def _common_cause(checks):
-    """What a program said last in at least half of these checks, as (what, in how many of them): one that does not start fails them all for that."""
-    said = Counter(check.why.partition(SAID)[2] for check in checks if SAID in (check.why or ""))
+    """What a program said last in at least half of the checks that it failed, as (what, in how many, of how many): one that does not start fails them all for that."""
+    failed = [check for check in checks if not check.status.is_unknown]
+    said = Counter(check.why.partition(SAID)[2].partition(OTHERS)[0] for check in failed if SAID in (check.why or ""))
     [(words, number)] = said.most_common(1) or [("", 0)]
-    return (words, number) if number > 1 and 2 * number >= len(checks) else None
+    return (words, number, len(failed)) if number > 1 and 2 * number >= len(failed) else None
 
 
 def _number(value):

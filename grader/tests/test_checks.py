@@ -269,3 +269,9 @@ def test_a_program_that_does_nothing_passes_nothing_and_breaks_no_check(of_nothi
     ended = {(lab, check, status) for lab, checks in found.items() for check, items in checks.items() for status in items.values()}
     assert not [entry for entry in ended if entry[2] not in ("failed", "not applicable", "passed")], output
     assert not [f"{lab}/{check}" for lab, checks in found.items() for check, items in checks.items() if passed(items)]
+
+
+def test_memory_that_is_told_in_one_message_is_memory():
+    turn = {"role": "user", "content": "where is  my parcel P-1"}
+    assert holds([{"role": "system", "content": "The conversation so far: user: where is my\nparcel P-1; assistant: Soon."}], turn)
+    assert holds([turn], turn) and not holds([{"role": "system", "content": "They asked about parcel P-1."}], turn)

@@ -136,12 +136,34 @@ def test_what_is_gone_on_with_loses_no_line_to_a_torn_one(kit, tmp_path):
     assert ended.returncode == 4 and "--lab-results FILE" in ended.stdout + ended.stderr and "INTERNALERROR" not in ended.stdout
 
 
+IMPATIENT = """
+import os, pathlib, signal, pytest
+from labs.harness.program import Program
+
+discard = Program.discard
+
+def interrupted(self):
+    os.kill(os.getpid(), signal.SIGINT)
+    discard(self)
+    pathlib.Path("discarded").touch()
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call():
+    Program.discard = interrupted
+    os.kill(os.getpid(), signal.SIGINT)
+
+def pytest_keyboard_interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
 def test_a_second_ctrl_c_ends_nothing_half_way(kit):
-    kit.write("impatient.py", "import os, signal\n\ndef pytest_runtest_call():\n    os.kill(os.getpid(), signal.SIGINT)\n\n"
-              "def pytest_keyboard_interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n")
-    ended = suite(kit, "-p", "impatient", "labs/01")
-    assert ended.returncode == 2 and "interrupted: the check that was under way has been ended" in ended.stdout
+    kit.write("impatient.py", IMPATIENT)
+    kit.write("labs/02/test_small.py", "def test_the_flow_resumes(program):\n    pass\n")
+    ended = suite(kit, "-p", "impatient", "labs/02")
+    assert ended.returncode == 2 and "! Interrupted: the check that was under way has been ended" in ended.stdout
     assert "Traceback" not in ended.stdout + ended.stderr and "KeyboardInterrupt" not in ended.stdout
+    assert (kit.root / "discarded").exists(), "what was to be cleared up at the first one was not, at the second"
 
 
 def test_what_a_killed_run_wrote_last_is_no_result():
@@ -360,7 +382,7 @@ def test_the_evidence_of_the_last_failure_is_shown(untouched, tmp_path):
     assert "lab 02 · resume" in output and "Failed as well" not in output and f"files: {untouched.root}/.lab-evidence/" in output
     assert "no check called nonsense failed in the run of" in refusal(untouched.run("show", "nonsense"))
     assert "\n\nlab 02 · resume" in untouched.run("show", "2")[1]
-    assert re.search(r"lab 03 was not in the run of .*, of starter, the last one with a failure: run `pytest labs/03`$", refusal(untouched.run("show", "03")))
+    assert "there is no lab 03; this kit has 01 to 02" in refusal(untouched.run("show", "03"))
     assert re.search("NAME\\):\n  01-there-is-a-record-1\n  01-there-is-a-record-2\n  and 1 of lab 02 \\(python -m labs show 02\\)\n\n", untouched.run("show")[1])
 
 
@@ -374,6 +396,7 @@ def test_a_sweep_since_then_takes_nothing_from_the_last_run_of_the_checks(kit):
     assert code == 0 and output.startswith("Not run now: the last run, 2") and "2999" not in output
     assert "1 check failed in" in (told := kit.run("show")[1])
     assert "That is not the last run: in the one of 2999-12-31 23:59:59 nothing failed.\n" in told
+    assert re.search(r"lab 02 was not in the run of .*, of starter, the last one with a failure: run `pytest labs/02`$", refusal(kit.run("show", "2")))
     evidence.keep("line-start", ["flow, killed", "  why            lost"])
     assert kit.run("show")[1].startswith("1 sweep failed in the run of 2999-12-31 23:59:59, of starter, seed 1, by the rules of lab 05\n")
     (evidence.folder / "session.json").unlink()

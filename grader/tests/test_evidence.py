@@ -25,7 +25,7 @@ from labs.harness.outside import Account
 from labs.harness.outside.answer import error
 from labs.harness.staging import KIT
 from labs.harness.timeline import draw
-from labs.session.failures import _kind
+from labs.session.failures import _kind, _last_ended
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,6 +38,10 @@ class FakeProcess:
         self.arguments, self.pid = arguments, 1000 + number
         self.begun, self.ended, self.code, self.killed = time.monotonic(), None, None, False
         self.stdout, self.stderr, self.end, self.complaint, self.outlived = "", "", "still runs", "", []
+
+    @property
+    def running(self):
+        return self.ended is None
 
     def __str__(self):
         return f"`{' '.join(self.arguments)}`"
@@ -179,7 +183,9 @@ def test_a_story_that_judges_no_resume_ends_without_it():
     told = "\n".join(story.tell(program))
     assert told.count("model") == 2 and "resume run-7 → model" in told
     without = "\n".join(story.tell(program, gone_on_with=False))
-    assert without.count("model") == 1 and "resume" not in without and "status run-7 → ended with exit code 0" in without
+    assert without.count("model") == 1 and "status run-7 → ended with exit code 0" in without
+    assert without.endswith("  then           resume run-7, which is not judged before lab 03")
+    assert _last_ended(program, True) is last and _last_ended(program, False) is asked
     last.outlived = ["4242 (sleep)"]
     assert story.tell(program, gone_on_with=False) == story.tell(program)
 
@@ -592,4 +598,5 @@ def test_a_mad_program_fails_its_check_and_breaks_nothing(tmp_path):
     ([{"code": -9, "excess": "memory"}, {"running": True}], "out of memory")])
 def test_how_a_check_failed_is_said_of_the_process_that_ended_last(others, kind):
     processes = [SimpleNamespace(**{"running": False, "code": None, "killed": False, "excess": None, "last_words": ""} | other) for other in others]
-    assert _kind(AssertionError("it should send a refund request"), SimpleNamespace(processes=processes)) == kind
+    last = _last_ended(SimpleNamespace(processes=processes), True)
+    assert _kind(AssertionError("it should send a refund request"), last) == kind

@@ -551,6 +551,7 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(tmp_path, mon
     records(folder, "ana", {0: 1.0})
     with progress.Display(Console(file=said, width=100), checks_of(folder, "ana", "ben"), 3, 1, silent):
         assert silent or said.line.wait(60)
+        assert any("_watch" in thread.name for thread in threading.enumerate()) == (not silent)
     assert ("graded 1 of 3, 1 of 8 tests\n" in said.getvalue()) == (not silent)
 
 

@@ -228,6 +228,7 @@ def test_of_the_whole_kit_only_the_starter_is_taken(subs):
     ({"report.pdf": ""}, ["no program in it: no folder with a __main__.py, only report.pdf"]),
     ({"labs/__main__.py": ""}, ["no program in it"]),
     ({}, ["no program in it: it is empty"]),
+    ({"a.pyc": ""}, ["no program in it: nothing of it can be taken (a.pyc is "]),
     ({f"{number}.txt": "" for number in range(100)}, ["and 94 more"]),
     ({"starter/__main__.pyc": ""}, ["no program in it"])])
 @pytest.mark.parametrize("name", ["a", "a.zip", "a.tar"])

@@ -107,7 +107,7 @@ def test_files_that_are_as_the_starter_gave_them_come_last():
     given = shipped_texts()["outside.py"]
     bad = [struck(1, "lost", "Gone.", file=name) for name in ("outside.py", "record.py", "flow.py")]
     mapped = Mapped({"outside.py": given, "record.py": "x = 1\n", "flow.py": "x = 1\n", "fine.py": "x = 1\n"}, bad)
-    assert [file.name for file in mapped.files] == ["flow.py", "record.py", "fine.py", "outside.py"]
+    assert [file.name for file in mapped.files] == ["flow.py", "record.py", "outside.py", "fine.py"]
     assert [file.name for file in Mapped({"outside.py": f"{given}\n", "record.py": "x = 1\n"}, bad).files][0] == "flow.py"
 
 
@@ -183,7 +183,7 @@ def test_a_bad_line_opens_with_the_mouse_and_with_the_keyboard(open_page, script
     expect(line.locator(".story dt")).to_have_text(["your program", "the outside"])
     expect(line.locator(".told section")).to_have_text([
         re.compile(r"2× effect repeated, 2 kills\. The customer was refunded twice\.\s+The first of them: start, killed before flow.py:57"),
-        "○ not tried, 1 point.", "✓ safe, 1 kill."])
+        "○ not killed, 1 point.", "✓ safe, 1 kill."])
 
     expect(other.locator(".story")).to_be_hidden()
     opened.keyboard.press("Tab")
@@ -198,7 +198,7 @@ def test_the_page_says_at_the_top_what_was_found(open_page):
     expect(opened.locator("header")).to_contain_text("4 before a line; 1 before a system call")
     expect(opened.locator(".counts li")).to_have_text([
         re.compile(r"2× effect repeated\s+1 line, 2 kills"), re.compile(r"∅ unrecorded or stuck\s+1 line, 1 kill"),
-        re.compile(r"○ not tried\s+\d+ lines"), re.compile(r"✓ safe\s+1 line, 2 kills")])
+        re.compile(r"○ not killed\s+\d+ lines"), re.compile(r"✓ safe\s+1 line, 2 kills")])
     expect(opened.locator(".jumps a")).to_have_text([re.compile(r"57\s+2× effect repeated\s.*2 of 3", re.S), re.compile("94")])
     expect(opened.locator("[id='flow.py-70'] .sign")).to_have_attribute("aria-label", "safe")
     expect(opened.locator("[id='fine.py-1']")).to_be_hidden()

@@ -85,7 +85,7 @@ def test_what_most_checks_failed_for_is_said_once_at_the_top(open_report):
     whys = ["another", *(f"`start {number}` ended with exit code 1{SAID}{said}" for number in range(1, len(PLACES)))]
     broken = made_up.result("carla", {place: made_up.check(LABS[place[0]].checks[place[1] - 1], Status.CRASHED, why=why) for place, why in zip(PLACES, whys)})
     opened = open_report([broken, *four()], "submissions/carla.html")
-    expect(opened.locator("#lost + p")).to_have_text(f"{len(PLACES) - 1} of the {len(PLACES)} failed checks have one cause. The program said last: {said}")
+    expect(opened.locator("#lost + p")).to_have_text(f"{len(PLACES) - 1} of the {len(PLACES)} failed checks ended with the same last words of the program: {said}")
     expect(opened.locator(".check .why").nth(1)).to_have_text(f"start 1 ended with exit code 1{SAID}{said}")
     opened.goto(opened.url.replace("carla", "bo"))
     expect(opened.locator("#lost + p")).to_have_count(0)

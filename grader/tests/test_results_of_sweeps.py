@@ -32,7 +32,8 @@ def test_what_other_points_failed_for_is_told_beside_the_first():
     crashed = [({3: ("lost", f"`resume` ended with exit code 1: JSONDecodeError: char {number}")},) for number in range(5)]
     found = result((LOST,), (TWICE,), *crashed, (LOST,), (SAFE,))
     assert found.fault == ("before flow.py:1 (8 of 9 points failed, 2 of them so): it is gone. "
-                           "The others: 5 × `resume` ended with exit code 1; 1 × twice")
+                           "The others: 5 × `resume` ended with exit code 1: JSONDecodeError; 1 × twice")
+    assert more_like(["x: “KeyError: 1”", "x: “KeyError: 2”", "x: “json.TypeError: 3”", ""]) == (", 2 of them so", ". The others: 1 × x: json.TypeError; 1 × without a word")
     assert more_like(["a: 1", "b", "b", "c", "d", "e: 2", "a: 3"])[1] == ". The others: 2 × b; 1 × c; 1 × d; 1 × something else"
 
 
@@ -115,7 +116,7 @@ def test_the_source_of_a_program_is_read_from_its_own_files_alone(tmp_path):
 
 
 def test_the_first_point_has_its_story_and_its_program_whoever_ended_first(monkeypatch):
-    monkeypatch.setattr(result_module, "tell", lambda program, gone_on_with: [f"the story of {program}", *["and its end"] * gone_on_with])
+    monkeypatch.setattr(result_module, "tell", lambda program, gone_on_with=True: [f"the story of {program}", *["and its end"] * gone_on_with])
     ground = SimpleNamespace(discard=lambda program: discarded.append(program))
     stories, discarded = Stories(ground), []
     broken = {1: ("lost", "the run is unknown")}
@@ -123,7 +124,7 @@ def test_the_first_point_has_its_story_and_its_program_whoever_ended_first(monke
     assert discarded == ["program 7"], "what broke no rule is needed no more"
     side_by_side(lambda outcome: outcome, list(reversed(ended)), stories.taking(lambda outcome: None))
     assert [outcome.point for outcome in stories.outcomes] == [str(number) for number in range(10)]
-    assert [outcome.told((1, 2)) for outcome in stories.outcomes if outcome.begun] == [(f"the story of program {number}",) for number in range(STORIES)]
+    assert [outcome.told((1, 2)) for outcome in stories.outcomes if outcome.to_the_kill] == [(f"the story of program {number}",) for number in range(STORIES)]
     assert [outcome.told((1, 2, 3))[1:] for outcome in stories.outcomes if outcome.story] == [("and its end",)] * STORIES
     assert [outcome.program for outcome in stories.outcomes if outcome.program] == ["program 0"]
     assert sorted(discarded) == [f"program {number}" for number in range(1, 10)]

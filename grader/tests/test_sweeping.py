@@ -18,7 +18,7 @@ from labs.command import bench, preflight
 from labs.command.sweeping import FAILING_IN, _say, scenarios_of, show_sweep
 from labs.harness import descendants, processes
 from labs.harness.kept import ForkServer, Kept
-from labs.harness.staging import KIT
+from labs.harness.staging import KIT, shipped_texts
 from labs.harness.sweeps import CALL, KINDS, LINE, RESUME, START
 from labs.harness.sweeps.result import Outcome, Result
 from labs.harness.sweeps.trial import DOWN, FAILING
@@ -140,6 +140,12 @@ def test_a_program_that_hangs_is_not_swept_and_ended(tmp_path, monkeypatch, caps
 
 def test_what_holds_a_database_is_said():
     assert "lasts until COMMIT" in preflight.mend_of(None, SimpleNamespace(last_words="sqlite3.OperationalError: database is locked"))
+
+
+def test_a_start_that_returns_no_state_is_told_what_to_return():
+    ended, given = SimpleNamespace(last_words="KeyError: None", stderr=""), shipped_texts()["__main__.py"]
+    assert "return the state" in preflight.mend_of(SimpleNamespace(sources={"__main__.py": given}), ended)
+    assert preflight.mend_of(SimpleNamespace(sources={"__main__.py": f"{given}\n"}), ended) is None
 
 
 def test_the_bench_says_each_kind_as_it_ends(monkeypatch, capsys):

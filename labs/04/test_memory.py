@@ -29,14 +29,15 @@ def test_memory_survives_a_restart(program, outside):
 
 
 def test_memory_survives_a_kill_in_the_middle_of_an_exchange(program):
-    conversation = program.converse("C-1", lines(3))
+    conversation = program.converse("C-1", lines(1))
 
     def chat():
         process = program.chat("C-1")
+        conversation.extend(program.say(process, lines(2, first=2)))   # of these, nothing but the process's own end could still be to come
         process.write(f"{lines(1, first=4)[0]}\n".encode())
         return process
 
-    killed_at(program, "model", "after", chat)
+    killed_at(program, "model", "after", chat, nth=3)
     memory = program.memory("C-1")
     # The turn in progress may be lost, or it is there without its answer.
     unanswered = turns_of(memory)[-1:] == [{"role": "user", "content": lines(1, first=4)[0]}]

@@ -49,7 +49,7 @@ def _excerpt(file, unsafe):
         sign, style = (MARKS[line.mark][0], STYLES[line.mark]) if line.mark else ("", "")
         table.add_row(Text(sign, style), Text(str(line.number), style if line.bad else "dim"),
                       Text(line.text, "bold" if line.bad else "dim", no_wrap=True, overflow="ellipsis"))
-        if line in unsafe:
+        if line.bad:
             why = shown(line.groups[0][0].why)
             words = Text(f"✂ {line.bad_kills:,} of {line.kills:,}, {MARKS[line.mark][1]}: ", style)
             words.append("as above" if why == said else why, "not bold default")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from labs.harness.evidence import Evidence
 from labs.harness.processes import Late, ProgramFault
+from labs.harness.staging import shipped_texts
 from labs.harness.story import SAID, tell, wrapped
 from labs.harness.sweeps.trial import RUN
 
@@ -71,6 +72,8 @@ def mend_of(staged, process):
     if "database is locked" in process.last_words:
         return ("somebody holds a transaction open on that file, most likely this program itself, here or before: an INSERT, an UPDATE or a BEGIN opens one, "
                 "and it lasts until COMMIT")
+    if process.last_words.startswith("KeyError: None") and staged.sources.get("__main__.py") == shipped_texts()["__main__.py"]:
+        return "`start` and `resume` in flow.py return the state that the run ended in, like \"done\": `return run[\"state\"]`"
     return _on_missing_module(staged, process)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from labs.harness import records
 from labs.harness.story import WIDTH
 
-from .kit import EVIDENCE, shown
+from .kit import EVIDENCE, lab_numbered, shown
 from .refused import Refused
 from .results import about
 
@@ -62,6 +62,7 @@ def _why_none(session, name, lab):
     then = f"in the run of {run['began']}, of {run['program']}"
     if not lab:
         return f"no check called {name} failed {then}; `python -m labs show` lists those that did"
+    lab_numbered(lab)
     if not any(entry["lab"] == lab for entry in records.outcomes(records.read(session / "results.jsonl"))):
         return f"lab {lab} was not {then}, the last one with a failure: run `pytest labs/{lab}`"
     return f"no check of lab {lab} failed {then}; `python -m labs show` lists those that did"
@@ -93,7 +94,9 @@ def _say_which_run(console, session, failed):
     console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
                                 f"{several} in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
     if latest != session.resolve() and latest.is_dir():
-        console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed.", style="yellow")
+        found = records.read(latest / "results.jsonl")
+        early = ", which ended early," if found and records.waiting(found) else ""
+        console.print(f"That is not the last run: in the one of {about(latest)['began']}{early} nothing failed.", style="yellow")
 
 
 def fitted(story, width):

@@ -104,7 +104,7 @@ def show_sweep(program, kinds=KINDS, seed=1, as_json=False, command=None, lab="0
             console.print(f"look  {shown(path)}", soft_wrap=True)
     verdicts = {_verdict(found) for found in results.values()}
     if verdicts == {NOT_APPLICABLE}:
-        print("nothing was tested: no kind that was asked for says anything of this program", file=sys.stderr)
+        print("nothing was tested: no kind that was asked for can be tried on this program", file=sys.stderr)
         return EXIT_CODES[COULD_NOT]
     return EXIT_CODES[FAILED] if FAILED in verdicts else max(EXIT_CODES[verdict] for verdict in verdicts)
 

@@ -194,8 +194,8 @@ class Hidden:
 
     @property
     def outcome(self):
-        effects = {"payments": "refunds", "mail": "mails"}.get(self.lane, "effects")
-        return "" if not self.effects else f"{self.effects} {effects}" + (f", up to the {_ordinal(self.nth)}" if self.nth > 1 else "")
+        effect = {"payments": "refund", "mail": "mail"}.get(self.lane, "effect")
+        return "" if not self.effects else f"{self.effects} {effect}{'s' * (self.effects > 1)}" + (f", up to the {_ordinal(self.nth)}" if self.nth > 1 else "")
 
 
 def read(events):

@@ -21,11 +21,11 @@ MARKS = {  # worst first: how a line is marked, in a sign and in words
     "outlived": ("↷", "process lived on"),
     "lost": ("∅", "unrecorded or stuck"),
     "broken": ("✗", "record broken"),
-    "not reached": ("○", "not tried"),
+    "not reached": ("○", "not killed"),
     "safe": ("✓", "safe"),
 }
 BAD = ("repeated", "outlived", "lost", "broken")
-MOSTLY = 0.5    # the share of kills that has to do harm for a line to be called unsafe
+OFTEN = 0.3     # the share of kills that has to do harm for a line to be called unsafe: of a call that was not recorded, about the half after it has acted
 LONGEST = 2000  # characters of a line or a sentence
 LABEL = 15      # columns of a story that hold its labels: see `story.wrapped`
 
@@ -104,9 +104,9 @@ class File:
 class Mapped:
     """The points of a sweep, laid on the source.
 
-    `files` are in the order in which to look at them: first those that are not as the starter gave them, then those with lines in `where`,
-    with bad ones, by name.
-    `where` has the lines where the program is unsafe, by file: those at which half of the kills or more did harm; all bad
+    `files` are in the order in which to look at them: first those with lines in `where`, of these first what is not as the
+    starter gave it, then those with bad lines, then by name.
+    `where` has the lines where the program is unsafe, by file: those at which three kills in ten or more did harm; all bad
     ones where there is none like that. A line that is under way for long, like a call of `main`, is bad soon and unsafe late. `marks` counts
     lines by mark, `outcomes` counts points by outcome, `kinds` kills by kind; `harmful` is the number of kills that did harm.
     """
@@ -120,10 +120,10 @@ class Mapped:
             self.outcomes[point.outcome] += point.inner
             self.kinds[point.kind] += point.inner and point.outcome != "not reached"
         files = [_file(name, sources.get(name, ""), points[name]) for name in sources | points]
-        least = MOSTLY if any(line.share >= MOSTLY for file in files for line in file.bad) else 0.0
+        least = OFTEN if any(line.share >= OFTEN for file in files for line in file.bad) else 0.0
         self.where = {file.name: [line for line in file.bad if line.share >= least] for file in files}
         given = {name for name, text in shipped_texts().items() if sources.get(name) == text}
-        self.files = sorted(files, key=lambda file: (file.name in given, not self.where[file.name], not file.bad, file.name))
+        self.files = sorted(files, key=lambda file: (not self.where[file.name], file.name in given, not file.bad, file.name))
         self.marks = sum((file.marks for file in files), Counter())
         self.harmful = sum(self.outcomes[outcome] for outcome in BAD)
 

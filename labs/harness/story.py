@@ -1,6 +1,7 @@
 """What happened, told in a few lines: what the program did, what the outside saw, what that means."""
 
 import itertools
+import re
 import textwrap
 from collections import Counter
 
@@ -10,20 +11,21 @@ NAMES = {"model": "model", "refund": "refund", "mail": "mail", "refund_lookup": 
 SHOWN = 4     # starts of the program; of more, the first and the last ones
 KINDS = 3     # of other failures that are told beside the first one
 SAID = "; it said last: "   # between why a check failed and the last words of a program that crashed
+OTHERS = ". The others: "      # between the first failure of several and those of another kind
+EXCEPTION = re.compile(r"“?((?:\w+\.)*\w*(?:Error|Exception)\w*)")
 LONGEST = 900  # characters under one label; of more, the beginning and the end
 
 
 def tell(program, gone_on_with=True):
-    """The story of all that `program` did, as lines; without the last start that went on with a run, where not `gone_on_with`."""
-    working = [process for process in program.processes if process.arguments[0] in ("start", "resume")]
-    left = working[-1] if len(working) > 1 and not gone_on_with and not working[-1].outlived else None
-    sent = {process: [] for process in program.processes if process is not left}
+    """The story of all that `program` did, as lines; where not `gone_on_with`, in a word of that which judged() leaves out."""
+    processes = judged(program, gone_on_with)
+    sent = {process: [] for process in processes}
     for request in list(program.outside.requests):
         if (process := process_of(program, request)) in sent:
             sent[process].append(request)
     # A question that was answered, and that nothing came of, is no part of the story unless it is its end.
     told = [(process, requests) for process, requests in sent.items()
-            if requests or process.killed or process.code != 0 or process is list(sent)[-1]]
+            if requests or process.killed or process.code != 0 or process is processes[-1]]
     left_out = len(told) - SHOWN
     lines, first = [], True
     for place, (process, requests) in enumerate(told):
@@ -36,7 +38,19 @@ def tell(program, gone_on_with=True):
         seen = [text for request in requests if (text := effect_line(request))]
         if seen:
             lines += wrapped("the outside", "; ".join(seen))
+    for process in program.processes:
+        if process not in processes:
+            lines += wrapped("then", f"{str(process).strip('`')}, which is not judged before lab 03")
     return lines
+
+
+def judged(program, gone_on_with=True):
+    """The processes of `program`; where not `gone_on_with`, without the last one that went on with a run. That one is kept if it left a process behind."""
+    if gone_on_with:
+        return list(program.processes)
+    working = [process for process in program.processes if process.arguments[0] in ("start", "resume")]
+    left = working[-1] if len(working) > 1 and not working[-1].outlived else None
+    return [process for process in program.processes if process is not left]
 
 
 def labelled(label, text):
@@ -143,13 +157,20 @@ def effect_line(request):
 def more_like(whys):
     """How many of several failures are like the first, and what the others are: two texts, "" where all are like it.
 
-    `whys` is a sentence for each. Those that begin alike, up to a colon, are of one kind: what follows is a line, an id, a quotation.
+    `whys` is a sentence for each. Those that begin alike, up to a colon, and name the same exception behind it, are of one kind: what else
+    follows is a line, an id, a quotation.
     """
-    (_, alike), *others = Counter(why.partition(": ")[0].partition("\n")[0] for why in whys).items()
+    (_, alike), *others = Counter(map(_kind, whys)).items()
     others.sort(key=lambda entry: -entry[1])
     shown, left = others[:KINDS], sum(number for _, number in others[KINDS:])
     said = [f"{number:,} × {kind}" for kind, number in shown] + [f"{left:,} × something else"] * bool(left)
-    return (f", {alike:,} of them so", f". The others: {'; '.join(said)}") if others else ("", "")
+    return (f", {alike:,} of them so", f"{OTHERS}{'; '.join(said)}") if others else ("", "")
+
+
+def _kind(why):
+    begins, _, rest = why.partition("\n")[0].partition(": ")
+    exception = EXCEPTION.match(rest)
+    return textwrap.shorten(begins + (f": {exception[1]}" if exception else ""), 100, placeholder=" …") or "without a word"
 
 
 def money(cents):

@@ -84,17 +84,20 @@ def _told(item, error, made):
     check = lab.check(test_name(item))
     reason = str(error).split("\nassert ")[0].strip()
     if point := getattr(error, "point", None):
-        reason = f"at {point}: {reason}{getattr(error, 'others', '')}"
+        reason = f"at {point}: {reason}"
     if isinstance(error, processes.Late) and (where := error.process.where()):
         reason += f"; it hung{where}"
+    reason += getattr(error, "others", "")
     name = f"{lab.number}-{_short(item)}"
 
     head = f"lab {lab.number} · {lab.title}"
     does = check.does if check else item.name
     lines = [f"{head:<{story.WIDTH - 4}}FAIL", *story.wrapped("this check", does)]
-    lines += story.tell(program, getattr(error, "gone_on_with", True)) if program else []
+    gone_on_with = getattr(error, "gone_on_with", True)
+    lines += story.tell(program, gone_on_with) if program else []
     lines += story.wrapped("why", reason)
-    if not session.isolation and (last := _last_ended(program)) and last.code and (mend := mend_of(session.staged, last)):
+    last = _last_ended(program, gone_on_with)
+    if not session.isolation and last and last.code and (mend := mend_of(session.staged, last)):
         lines += story.wrapped("mend", mend)
     # Of a hidden check a learner whose program was graded has no file to run again.
     again = [] if session.isolation and check and check.hidden else [story.labelled("again", _again(item))]
@@ -103,10 +106,11 @@ def _told(item, error, made):
     if struck:
         sources = session.staged.sources
         pages = {"killmap.html": killmap.page(sources, struck, head, f"{does} Seed {session.seed}.")}
-    kind = _kind(error, program)
-    crashed = _last_ended(program).complaint if kind == CRASHED else ""   # the story has it where the process ends
-    short = f"{reason}{story.SAID}{crashed}" if crashed else reason
-    if look := session.evidence.keep(name, lines + further, program, does, short, pages):
+    kind = _kind(error, last)
+    if kind == CRASHED and last.complaint:   # the story has it where the process ends
+        first, parted, others = reason.partition(story.OTHERS)
+        reason = f"{first}{story.SAID}{last.complaint}{parted}{others}"
+    if look := session.evidence.keep(name, lines + further, program, does, reason, pages):
         lines.append(story.labelled("look", str(look)))
         lines += [story.labelled("kill map", str(look.with_name(page))) for page in pages]
 
@@ -115,13 +119,12 @@ def _told(item, error, made):
         return "\n".join([*told, *(["", *as_text(bad_lines(sources, struck), min(columns, story.WIDTH))] if struck else [])])
 
     told = Told(at_width)
-    told.reason, told.kind, told.evidence = story.printable(" ".join(short.split())), kind, str(look.parent) if look else None
+    told.reason, told.kind, told.evidence = story.printable(" ".join(reason.split())), kind, str(look.parent) if look else None
     return told
 
 
-def _kind(error, program):
-    """How the check failed, in a word or two: what a grader has statuses for."""
-    last = _last_ended(program)
+def _kind(error, last):
+    """How the check failed, in a word or two: what a grader has statuses for. `last` is the Process that ended last, or None."""
     if last and (last.excess == "memory" or last.code and last.last_words.startswith("MemoryError")):
         return "out of memory"
     if isinstance(error, processes.ProgramFault) and error.kind != "failed":
@@ -131,9 +134,9 @@ def _kind(error, program):
     return CRASHED if last and not last.killed and last.code not in KNOWN else "failed"
 
 
-def _last_ended(program):
-    """The Process, or None; of two at one moment the other one may not have ended yet, or has."""
-    return next((process for process in reversed(program.processes) if not process.running), None) if program else None
+def _last_ended(program, gone_on_with):
+    """The Process, or None, of those that were judged; of two at one moment the other one may not have ended yet, or has."""
+    return next((process for process in reversed(story.judged(program, gone_on_with)) if not process.running), None) if program else None
 
 
 def _again(item):

@@ -120,12 +120,24 @@ def pytest_runtestloop(session):
                 shared.sweeps.begin(*marker.args)
             # Who only waits for a sweep comes last: what can be done meanwhile is done meanwhile, and does not remain for the end.
             session.items.sort(key=lambda item: item.get_closest_marker("sweep") is not None)
+        config.add_cleanup(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, _interrupt)))
         try:
             return (yield)
         except KeyboardInterrupt:
-            # What ends now takes a second or two. Another Ctrl-C would be a traceback, and leave behind what had not been cleared up.
-            config.add_cleanup(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN)))
-            raise pytest.exit.Exception("interrupted: the check that was under way has been ended, without a verdict", pytest.ExitCode.INTERRUPTED) from None
+            raise Interrupted("the check that was under way has been ended, without a verdict", pytest.ExitCode.INTERRUPTED) from None
+
+
+class Interrupted(pytest.exit.Exception):
+    """Ctrl-C, in words."""
+
+
+Interrupted.__module__ = "builtins"   # pytest shows a name with its module, which looks like a crash, but for these
+
+
+def _interrupt(*_):
+    # What ends now takes a second or two. Another Ctrl-C would be a traceback, and leave behind what had not been cleared up.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 @contextmanager

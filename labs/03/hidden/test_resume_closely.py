@@ -26,15 +26,18 @@ def test_a_refund_of_the_same_order_is_not_taken_for_its_own(program, outside, t
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_mail_that_cannot_be_looked_up_is_waited_for(program, outside, ticket, when):
     run, _ = killed_at(program, "mail", when, lambda: program.start(ticket))
-    outside.plan(Fault("mail_lookup", "answer", times=None), Fault("mail", "hold_before", times=None))
-    resumed = program.resume(run.line())
-    program.until(resumed, lambda: not resumed.running or outside.held(), "end")
-    assert not outside.held(), "the mail may have been sent, nobody could be asked about it, and it is being sent again"
-    assert resumed.code == 4, f"{resumed} {resumed.end}; the run cannot know about its mail: it should be exit code 4"
-    record = program.status(run.line())
-    assert record.get("state") == "waiting", f"the run should be `waiting`, it is {record.get('state')!r}"
-    assert isinstance(record.get("reason"), str) and record["reason"].strip(), "a waiting run should give a `reason`"
+    for deed in ("answer", "garbage"):   # no, and no sense: neither says that there is no mail
+        outside.plan(Fault("mail_lookup", deed, times=None), Fault("mail", "hold_before", times=None))
+        resumed = program.resume(run.line())
+        program.until(resumed, lambda: not resumed.running or outside.held(), "end")
+        assert not outside.held(), "the mail may have been sent, nobody could be asked about it, and it is being sent again"
+        assert resumed.code == 4, f"{resumed} {resumed.end}; the run cannot know about its mail: it should be exit code 4"
+        record = program.status(run.line())
+        assert record.get("state") == "waiting", f"the run should be `waiting`, it is {record.get('state')!r}"
+        assert isinstance(record.get("reason"), str) and record["reason"].strip(), "a waiting run should give a `reason`"
     outside.plan()
+    if when == "before":   # what was true of the mail once need not be true any more
+        killed_at(program, "mail", "after", lambda: program.resume(run.line()))
     resumed = program.resume(run.line()).wait()
     assert resumed.code == 0, f"the mail service can be asked again, and {resumed} {resumed.end}"
     handled_once(program, run.line(), ticket)

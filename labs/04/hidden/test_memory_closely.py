@@ -4,7 +4,7 @@ import pytest
 
 from labs.harness.judge import handled_once
 from labs.harness.outside.model import WINDOW
-from labs.harness.remembering import BESIDES, CUT, Policy, bounded, prompted, turns_of
+from labs.harness.remembering import BESIDES, CUT, Policy, bounded, holds, prompted, turns_of
 
 
 @pytest.mark.timeout(300)
@@ -72,5 +72,4 @@ def test_the_flow_takes_nothing_from_memory(program, outside, ticket):
     prompt = outside.of("model")[-1]
     allowed = policy.max_tokens + len(ticket["text"].split()) + BESIDES
     assert prompt.tokens <= min(allowed, WINDOW), f"the ticket's prompt had {prompt.tokens} tokens, {allowed} are allowed"
-    sent = [message["content"] for message in prompt.body["messages"]]
-    assert any(turn["content"] in sent for turn in conversation[-2:]), "the model was asked without the conversation's memory"
+    assert any(holds(prompt.body["messages"], turn) for turn in conversation[-2:]), "the model was asked without the conversation's memory"

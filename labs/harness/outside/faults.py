@@ -11,7 +11,7 @@ DEEDS = (
     "answer",        # do not act; answer with `status` (and `retry_after`)
     "close",         # act, then close the connection without an answer
     "hang",          # act, and never answer
-    "fail_after",    # act, then answer 500
+    "fail_after",    # act, then answer 500, or another status that says nothing of it
     "garbage",       # act, then answer with a text that is no JSON
     "garble",        # model only: a proper answer whose content is no JSON
     "repeat",        # model only: the same answer as the last time
@@ -27,14 +27,14 @@ class Fault:
     """One thing that goes wrong.
 
     It strikes from the `nth` request of `kind` (1 is the first) that arrives after it was planned, `times` times;
-    None is for ever. `status` and `retry_after` (seconds) belong to the deed `answer`.
+    None is for ever. `status` belongs to the deeds `answer` (None: 503) and `fail_after` (None: 500), `retry_after` (seconds) to `answer`.
     """
 
     kind: str
     deed: str
     nth: int = 1
     times: int | None = 1
-    status: int = 503
+    status: int | None = None
     retry_after: int | None = None
 
     def __post_init__(self):

@@ -137,7 +137,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if deed == "answer":
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
-            self._finish(account, request, error(fault.status, CODES.get(fault.status, "out_of_order"), "the service says no", headers))
+            status = fault.status or 503
+            self._finish(account, request, error(status, CODES.get(status, "out_of_order"), "the service says no", headers))
             return
 
         account.act(request, fault)
@@ -153,7 +154,7 @@ class Handler(BaseHTTPRequestHandler):
             account.end(request, "unanswered")
             self.close_connection = True
         elif deed == "fail_after":
-            self._finish(account, request, error(500, "internal", "something went wrong"))
+            self._finish(account, request, error(fault.status or 500, "internal", "something went wrong"))
         elif deed == "garbage":
             self._finish(account, request, Answer(200, "<html>Bad gateway</html>"))
         else:

@@ -36,4 +36,4 @@ def _whole(kind, scenario, run):
         program = getattr(fault, "program", None)
         broken = {rule: ("lost", str(fault)) for rule in RULES}
         story = tuple(tell(program)) if program else ()
-        return Result(kind, scenario, [Outcome(getattr(fault, "point", "undisturbed"), broken, story=story, begun=story, program=program)])
+        return Result(kind, scenario, [Outcome(getattr(fault, "point", "undisturbed"), broken, story=story, to_the_kill=story, program=program)])

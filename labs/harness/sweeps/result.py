@@ -17,7 +17,7 @@ class Outcome:
     `place` is the kind of point, the scenario, and the lines that were under way, the innermost first, as (file, line); None where
     it has no place in the source. `like` is the same for points that only differ in how often the run came there before.
     `program` is one that was not discarded: of the first point at which a rule was broken. `after` is what rules.aftermath() says
-    of a run that was killed and gone on with; `trace_free` whether the kill left nothing. `begun` is the story without what went on with the run.
+    of a run that was killed and gone on with; `trace_free` whether the kill left nothing. `to_the_kill` is the story without what went on with the run.
     """
 
     point: str
@@ -29,7 +29,7 @@ class Outcome:
     program: object = None
     after: tuple | None = None
     trace_free: bool = False
-    begun: tuple = ()
+    to_the_kill: tuple = ()
 
     def under(self, rules):
         """The worst that came of it under these rules: an outcome of killmap.MARKS, and a sentence."""
@@ -38,7 +38,7 @@ class Outcome:
 
     def told(self, rules):
         """Its story, for one who judges by these rules."""
-        return self.story if RESUMED in rules else self.begun
+        return self.story if RESUMED in rules else self.to_the_kill
 
 
 @dataclass
@@ -140,8 +140,9 @@ class Stories:
     def take(self, outcome):
         """Add the next Outcome to `outcomes`."""
         whys = {why for _, why in outcome.broken.values()}
-        whole, begun = [tuple(tell(outcome.program, gone_on_with)) for gone_on_with in (True, False)] \
-            if any(self._told.get(why, 0) < STORIES for why in whys) else [(), ()]
+        story = to_the_kill = ()
+        if any(self._told.get(why, 0) < STORIES for why in whys):
+            story, to_the_kill = tuple(tell(outcome.program)), tuple(tell(outcome.program, gone_on_with=False))
         for why in whys:
             self._told[why] = self._told.get(why, 0) + 1
         first = set(outcome.broken) - self._kept
@@ -151,7 +152,7 @@ class Stories:
         # Of the kills that left nothing, how many were gone on with before the first had its verdict is a matter of threads: one counts.
         after = None if outcome.trace_free and self._free else outcome.after
         self._free = self._free or bool(outcome.trace_free and after)
-        self.outcomes.append(replace(outcome, story=whole, begun=begun, program=outcome.program if first else None, after=after))
+        self.outcomes.append(replace(outcome, story=story, to_the_kill=to_the_kill, program=outcome.program if first else None, after=after))
 
     def taking(self, done):
         """A `done` for side_by_side() that takes each Outcome and calls the other `done`."""
