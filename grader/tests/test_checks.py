@@ -13,6 +13,7 @@ import pytest
 
 from grader.suites import LABS, passed, run_suites
 from labs.harness import manifest, records
+from labs.harness.remembering import holds
 from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import KIT
 
