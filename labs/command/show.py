@@ -94,9 +94,7 @@ def _say_which_run(console, session, failed):
     console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
                                 f"{several} in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
     if latest != session.resolve() and latest.is_dir():
-        found = records.read(latest / "results.jsonl")
-        early = ", which ended early," if found and records.waiting(found) else ""
-        console.print(f"That is not the last run: in the one of {about(latest)['began']}{early} nothing failed.", style="yellow")
+        console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed, as far as it went.", style="yellow")
 
 
 def fitted(story, width):
