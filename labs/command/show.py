@@ -94,7 +94,7 @@ def _say_which_run(console, session, failed):
     console.print(Text.assemble((f"{failed} {run['what']}{'s' * (failed > 1)} failed", "bold"),
                                 f"{several} in the run of {run['began']}, of {run['program']}, seed {run['seed']}{rules}"), soft_wrap=True)
     if latest != session.resolve() and latest.is_dir():
-        console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed, as far as it went.", style="yellow")
+        console.print(f"That is not the last run: in the one of {about(latest)['began']} nothing failed, as far as it went.", style="yellow", soft_wrap=True)
 
 
 def fitted(story, width):
