@@ -172,7 +172,7 @@ def test_a_story_stays_short_and_quick_whatever_was_sent():
     assert time.monotonic() - begun < 5
 
 
-def test_a_story_that_judges_no_resume_ends_without_it():
+def test_a_story_that_judges_no_resume_tells_it_in_a_word():
     program = FakeProgram()
     killed, asked, last = program.start("start", "ticket.json"), program.start("status", "run-7"), program.start("resume", "run-7")
     program.send(killed, "model")

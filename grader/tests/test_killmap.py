@@ -111,6 +111,14 @@ def test_files_that_are_as_the_starter_gave_them_come_last():
     assert [file.name for file in Mapped({"outside.py": f"{given}\n", "record.py": "x = 1\n"}, bad).files][0] == "flow.py"
 
 
+def test_a_call_that_does_harm_after_it_has_acted_is_shown_and_every_bad_line_says_how_often():
+    kills = [*[struck(1, "lost", "Gone.")] * 11, *[struck(1)] * 19, struck(2, "lost", "Gone."), struck(3, "lost", "Gone."), *[struck(3)] * 9]
+    mapped = Mapped({"flow.py": "act()\nrecord()\nmain()\n"}, kills)
+    assert [line.number for line in mapped.where["flow.py"]] == [1, 2]
+    shown = printed({"flow.py": "act()\nrecord()\nmain()\n"}, kills)
+    assert all(f"✂ {times}, unrecorded or stuck: " in shown for times in ("11 of 30", "1 of 1", "1 of 10"))
+
+
 def test_the_terminal_shows_bad_lines_with_what_is_around_them():
     source = "".join(f"line_{number}\n" for number in range(1, 41))
     points = [struck(10, "repeated", "Twice."), struck(10), struck(15, "repeated", "Twice."), struck(30, "lost", "Gone."), struck(8)]

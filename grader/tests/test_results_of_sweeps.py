@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from labs.harness import sweeps
 from labs.harness.ground import Ground
 from labs.harness.killmap import Mapped, Struck
+from labs.harness.processes import ProgramFault
 from labs.harness.side_by_side import side_by_side
 from labs.harness.staging import stage
 from labs.harness.story import more_like
@@ -35,6 +37,16 @@ def test_what_other_points_failed_for_is_told_beside_the_first():
                            "The others: 5 × `resume` ended with exit code 1: JSONDecodeError; 1 × twice")
     assert more_like(["x: “KeyError: 1”", "x: “KeyError: 2”", "x: “json.TypeError: 3”", ""]) == (", 2 of them so", ". The others: 1 × x: json.TypeError; 1 × without a word")
     assert more_like(["a: 1", "b", "b", "c", "d", "e: 2", "a: 3"])[1] == ". The others: 2 × b; 1 × c; 1 × d; 1 × something else"
+
+
+def test_the_story_of_what_no_sweep_can_go_on_from_is_told_whole_whatever_is_judged(monkeypatch):
+    def hangs():
+        fault = ProgramFault("`resume` did not end")
+        fault.program = "a program"
+        raise fault
+    monkeypatch.setattr(sweeps, "tell", lambda program: [f"the story of {program}"])
+    outcome, = sweeps._whole("line", "start", hangs).outcomes
+    assert outcome.told((1, 8)) == outcome.told((1, 2, 3)) == ("the story of a program",)
 
 
 def test_of_several_broken_rules_the_worst_for_the_customer_is_told():

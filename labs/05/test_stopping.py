@@ -32,7 +32,7 @@ def test_payments_that_stay_down_fail_the_run_after_five_attempts(program, outsi
     assert not outside.mails, f"the {kind} failed, and the mail was sent"
 
 
-@pytest.mark.parametrize("kind, first", [("model", 408), ("refund", 425), ("mail", 409)])
+@pytest.mark.parametrize("kind, first", [("model", 503), ("model", 408), ("refund", 425), ("mail", 409)])
 def test_what_passes_after_two_failures_is_done(program, outside, ticket, kind, first):
     outside.plan(Fault(kind, "answer", status=first, retry_after=30), Fault(kind, "answer", nth=2, status=429, retry_after=30))
     run = program.start(ticket).wait()

@@ -25,7 +25,7 @@ MARKS = {  # worst first: how a line is marked, in a sign and in words
     "safe": ("✓", "safe"),
 }
 BAD = ("repeated", "outlived", "lost", "broken")
-OFTEN = 0.3     # the share of kills that has to do harm for a line to be called unsafe: of a call that was not recorded, about the half after it has acted
+OFTEN = 0.3     # the share of kills that has to do harm for a line to be called unsafe: a call that acts unrecorded is safe until it has acted
 LONGEST = 2000  # characters of a line or a sentence
 LABEL = 15      # columns of a story that hold its labels: see `story.wrapped`
 
